@@ -135,8 +135,8 @@ impl<S: Store> Fs<S> {
                 Ok(())
             }
             Ok(false) => {
-                // Blocks go round: there are no more of them than once were dirty. If they were freed,
-                // each thread of a mount would get memory of its own for the next ones.
+                // So there are no more blocks than once were dirty. If they were freed, each thread
+                // of a mount would get memory of its own for the next ones.
                 if self.spare.len() < self.dirty_max() {
                     self.spare.push(dirty.data);
                 }

@@ -52,13 +52,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if !fs.was_unmounted() {
         text.push_str(&format!("{name}: was not unmounted; this is what was durable\n"));
     }
-    let (files, blocks) = (report.files, report.blocks);
-    text.push_str(&format!("{name}: {files} files, {blocks} blocks of files were read\n"));
+    let (files, blocks) = (counted(report.files, "file"), counted(report.blocks, "block"));
+    text.push_str(&format!("{name}: read {files} and {blocks} of their content\n"));
     output::write_whole(Path::new("-"), text.as_bytes())?;
     match report.problems.len() {
         0 => Ok(()),
-        count => Err(Failure::Finding(format!("{name}: {count} problems"))),
+        count => Err(Failure::Finding(format!("{name}: {}", counted(count as u64, "problem")))),
     }
+}
+
+fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Damage because of which a mount is refused is a finding.

@@ -205,7 +205,7 @@ fn damage_is_found_with_exit_code_1() {
         let run = prism(arguments);
         assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
         assert!(run.stdout.contains("file 2: data at block"), "{}", run.stdout);
-        assert!(run.stderr.contains("1 problems"), "{}", run.stderr);
+        assert!(run.stderr.contains(": 1 problem"), "{}", run.stderr);
     }
 }
 
@@ -243,7 +243,7 @@ fn damage_after_the_checkpoint_is_refused_and_repaired() {
     }
     let run = prism(&["fsck", path, "--repair"]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
-    assert_eq!(run.stdout, format!("{path}: 3 files, 3 blocks of files were read\n"));
+    assert_eq!(run.stdout, format!("{path}: read 3 files and 3 blocks of their content\n"));
 }
 
 /// The only checkpoint is damaged: a repair finds all files by the log.
@@ -278,7 +278,7 @@ fn a_damaged_checkpoint_is_refused_and_repaired() {
     assert!(run.stdout.starts_with("repaired: no checkpoint can be read; "), "{}", run.stdout);
     assert!(run.stdout.contains("was not unmounted"), "{}", run.stdout);
     let run = prism(&["fsck", path]);
-    assert_eq!(run.stdout, format!("{path}: 2 files, 4 blocks of files were read\n"));
+    assert_eq!(run.stdout, format!("{path}: read 2 files and 4 blocks of their content\n"));
     let (access, damage) = (prism_fs::Access::ReadOnly, prism_fs::Damage::Refuse);
     let mut fs = prism_fsmount::open(&disk, prism_fs::Config::NORMAL, access, damage).unwrap().fs;
     let file = fs.lookup(prism_fs::ROOT, b"file").unwrap();
