@@ -149,15 +149,17 @@ impl<S: Store> Check<'_, S> {
         }
     }
 
-    /// An address is used once. Returns false if the address is outside the device.
+    /// An address is used once. Returns false if it is not in a segment that is in use.
     fn claim(&mut self, who: impl Fn() -> String, addr: u32) -> bool {
-        let is_inside = self.fs.log.has(addr);
-        if !is_inside {
+        let is_used = self.fs.log.is_used(addr);
+        if !self.fs.log.has(addr) {
             self.problem(format!("{}: block {addr} is outside of the device", who()));
+        } else if !is_used {
+            self.problem(format!("{}: block {addr} is in a segment that is free", who()));
         } else if !self.addrs.insert(addr) {
             self.problem(format!("{}: block {addr} is used twice", who()));
         }
-        is_inside
+        is_used
     }
 
     /// Reads all nodes, and the trees of all files.

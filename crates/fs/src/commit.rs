@@ -7,7 +7,7 @@ use prism_segments::{Store, Syncer};
 
 use crate::config::Deferral;
 use crate::error::{FsError, Result};
-use crate::format::{BLOCK, CHECKPOINT, COMMIT, ENTRIES, Kind, zeros};
+use crate::format::{BLOCK, CHECKPOINT, COMMIT, ENTRIES, Kind, UNMOUNTED, zeros};
 use crate::fs::{Access, Dirty, Fs, Key, XATTR};
 use crate::hotness::{nearest, quantize};
 use crate::log::{Counts, Syncing, Target};
@@ -306,6 +306,10 @@ impl<S: Store> Fs<S> {
     /// # Errors
     /// As [`Fs::fsync`].
     pub fn checkpoint(&mut self) -> Result<()> {
+        self.write_checkpoint(0)
+    }
+
+    fn write_checkpoint(&mut self, flags: u16) -> Result<()> {
         let whole = self.whole_segment();
         let groups = self.grouped();
         for keys in groups.iter().flat_map(|group| group.chunks_exact(whole)) {
@@ -330,15 +334,22 @@ impl<S: Store> Fs<S> {
             self.usage.add_meta(addr);
             self.log.counts.table += 1;
         }
-        self.write_root()?;
+        self.write_root(flags)?;
         self.log.sync()?;
         self.log.checkpoint_is_durable();
+        self.unmounted_at = (flags & UNMOUNTED != 0).then_some(self.log.seq);
         self.checkpoint_at = self.now;
         self.free_dead()
     }
 
-    fn write_root(&mut self) -> Result<()> {
+    fn write_root(&mut self, flags: u16) -> Result<()> {
         let blocks = self.root_blocks();
+        for (usage, in_use) in self.usage.segments.iter_mut().zip(&self.log.in_use) {
+            // Pointers of a damaged file system may lead to segments that are free.
+            if !in_use {
+                *usage = Usage::default();
+            }
+        }
         self.log.counts.roots += u64::from(blocks);
         let checkpoint = Checkpoint {
             table: self.table.blocks.clone(),
@@ -362,7 +373,7 @@ impl<S: Store> Fs<S> {
             block[..chunk.len()].copy_from_slice(chunk);
             self.log.push(Target::Shared, Kind::Root, index, count, &block)?;
         }
-        self.log.emit(CHECKPOINT)?;
+        self.log.emit(CHECKPOINT | flags)?;
         self.root_segment = Some(segment);
         Ok(())
     }
@@ -422,10 +433,10 @@ impl<S: Store> Fs<S> {
         if !self.dirty.is_empty()
             || self.has_changes(&[])
             || !self.log.is_durable()
-            || self.log.opened > 0
+            || self.unmounted_at != Some(self.log.seq)
         {
             self.make_space(0)?;
-            self.checkpoint()?;
+            self.write_checkpoint(UNMOUNTED)?;
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ pub const FEATURES: u64 = 0;
 pub const ENTRIES: usize = 252;
 
 const MAGIC: u32 = 0x4c53_4650;
+const SEQ_MAX: u64 = 1 << 62;
 const HEADER: usize = 64;
 const ENTRY: usize = 16;
 
@@ -87,6 +88,11 @@ pub struct Entry {
 pub const COMMIT: u16 = 1;
 /// The chunk ends a checkpoint.
 pub const CHECKPOINT: u16 = 2;
+/// The checkpoint is that of an unmount.
+pub const UNMOUNTED: u16 = 4;
+/// The chunk is the first of a file system, or of a mount after a crash, which left out chunks
+/// before it.
+pub const RESUMED: u16 = 8;
 
 /// The first block of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,10 +189,15 @@ impl Summary {
         };
         let entries = (HEADER..).step_by(ENTRY).take(count.min(ENTRIES)).map(entry).collect();
         let Some(entries) = entries else { return Ok(None) };
+        let (seq, durable) = (u64_at(bytes, 16), u64_at(bytes, 24));
+        // No log has that many chunks, and none is durable before it is written.
+        if seq > SEQ_MAX || durable >= seq {
+            return Ok(None);
+        }
         let summary = Self {
             fs_id: u64_at(bytes, 8),
-            seq: u64_at(bytes, 16),
-            durable: u64_at(bytes, 24),
+            seq,
+            durable,
             prev: u32_at(bytes, 32),
             flags: u16_at(bytes, 38),
             entries,
@@ -213,6 +224,14 @@ mod tests {
             block[byte] ^= 1;
             assert_eq!(Summary::decode(&block[..]), Ok(None), "byte {byte}");
             block[byte] ^= 1;
+        }
+        // Numbers that no log has.
+        for (at, number) in [(16, 1 << 63), (24, u64::MAX), (24, 1 << 40)] {
+            let mut block = block.clone();
+            put(&mut block[..], at, &u64::to_le_bytes(number));
+            let sum = checksum(&block[8..]);
+            put(&mut block[..], 4, &sum.to_le_bytes());
+            assert_eq!(Summary::decode(&block[..]), Ok(None), "byte {at}");
         }
         // A newer version says so.
         block[40] = 2;

@@ -105,6 +105,8 @@ pub struct Fs<S> {
     pub(crate) accepted: BTreeSet<String>,
     /// Whether the mount before this one ended by an unmount.
     pub(crate) was_unmounted: bool,
+    /// The chunk that will follow the checkpoint of an unmount, if that is the newest.
+    pub(crate) unmounted_at: Option<u64>,
     pub(crate) checkpoint_at: Time,
     pub(crate) made: i64,
     pub(crate) config: Config,
@@ -169,7 +171,8 @@ impl<S: Store> Fs<S> {
             sizes: FastMap::default(),
             lost: None,
             accepted: BTreeSet::new(),
-            was_unmounted: true,
+            was_unmounted: false,
+            unmounted_at: None,
             checkpoint_at: now,
             made: now.secs,
             log,
@@ -237,8 +240,9 @@ impl<S: Store> Fs<S> {
         self.made
     }
 
-    /// Whether the mount before this one ended by an unmount. After the end of its process, or a
-    /// loss of power, the file system has what was durable.
+    /// Whether the newest chunk that was found is the checkpoint of an unmount. Otherwise the mount
+    /// before this one ended with its process or a loss of power, or the end of the log is damaged,
+    /// and the file system has what was durable.
     #[must_use]
     pub fn was_unmounted(&self) -> bool {
         self.was_unmounted

@@ -12,7 +12,7 @@ use prism_flash::{Buffer, FlashError};
 use prism_segments::{Done, Reader, Store, Syncer};
 
 use crate::error::{FsError, Result};
-use crate::format::{BLOCK, ENTRIES, Entry, Kind, Summary, checksum};
+use crate::format::{BLOCK, ENTRIES, Entry, Kind, RESUMED, Summary, checksum};
 
 /// Chunks that are written at the same time, at least; two for each channel if that is more.
 const IN_FLIGHT: usize = 8;
@@ -107,6 +107,8 @@ pub struct Log<S> {
     /// Whether chunks that a mount discarded are between those that are durable and the next one.
     /// Until a checkpoint is durable, later chunks do not claim to follow durable ones.
     pub recovering: bool,
+    /// Whether the next chunk is the first of the file system, or of a mount after a crash.
+    pub resumes: bool,
     /// Whether chunks were written since the last sync began.
     pub unsynced: bool,
     /// Syncs that other threads wait for.
@@ -152,6 +154,7 @@ impl<S: Store> Log<S> {
             writes: FastMap::default(),
             failed: None,
             recovering: false,
+            resumes: false,
             unsynced: false,
             syncing: 0,
             opened: 0,
@@ -194,6 +197,12 @@ impl<S: Store> Log<S> {
     #[must_use]
     pub fn has(&self, addr: u32) -> bool {
         ((addr / self.blocks_per_segment) as usize) < self.in_use.len()
+    }
+
+    /// Whether the block is in a segment that is in use.
+    #[must_use]
+    pub fn is_used(&self, addr: u32) -> bool {
+        self.in_use.get((addr / self.blocks_per_segment) as usize).is_some_and(|in_use| *in_use)
     }
 
     /// Whether the segment is being written.
@@ -398,7 +407,7 @@ impl<S: Store> Log<S> {
             seq: self.seq,
             durable: self.durable,
             prev: self.prev,
-            flags,
+            flags: if std::mem::take(&mut self.resumes) { flags | RESUMED } else { flags },
             entries,
         };
         let blocks = self.padded(1 + payload);

@@ -12,7 +12,7 @@ use prism_segments::Store;
 use crate::check::Bits;
 use crate::error::Result;
 use crate::folder::decode;
-use crate::format::{CHECKPOINT, COMMIT, Entry, Kind, zeros};
+use crate::format::{CHECKPOINT, COMMIT, Entry, Kind, RESUMED, zeros};
 use crate::fs::{Fs, ROOT};
 use crate::log::Counts;
 use crate::node::{HOLE, Node, Pointer};
@@ -30,6 +30,8 @@ struct ChunkNodes {
     addr: u32,
     /// Whether it ends a transaction or a checkpoint.
     is_end: bool,
+    /// Whether it is the first of a mount after a crash.
+    is_resumed: bool,
     nodes: Vec<(Entry, u32)>,
 }
 
@@ -51,21 +53,23 @@ impl<S: Store> Fs<S> {
         self.log.counts = Counts::default();
         let (mut chunks, table) = self.all_chunks(found)?;
         let left_out = self.leave_out(&mut chunks, found.durable)?;
-        let doubtful = self.rebuild_table(&chunks, &table)?;
+        let mut needed = BTreeSet::new();
+        let doubtful = self.rebuild_table(&chunks, &table, &mut needed)?;
         drop(chunks);
         self.hash_seed = hash_seed(self.log.fs_id);
         self.forget_freed(&doubtful)?;
         let what = "no checkpoint can be read; the newest state of each node was taken";
         self.accepted = BTreeSet::from([what.into()]);
+        let changed = self.rebuild_counts()?;
         Ok(Recovered {
             end: found.durable,
             sum: 0,
-            changed: self.rebuild_counts()?,
-            // Nothing is freed before a new checkpoint is durable.
-            live_before: vec![u32::MAX; segments],
-            needed: BTreeSet::new(),
+            changed,
+            live_before: self.usage.segments.iter().map(Usage::live).collect(),
+            needed,
             left_out,
             is_newest: false,
+            is_unmounted: false,
             is_overtaken: false,
         })
     }
@@ -90,6 +94,7 @@ impl<S: Store> Fs<S> {
                     prev: chunk.summary.prev,
                     addr: chunk.addr,
                     is_end: chunk.summary.flags & (COMMIT | CHECKPOINT) != 0,
+                    is_resumed: chunk.summary.flags & RESUMED != 0,
                     nodes: chunk.nodes().collect(),
                 });
             }
@@ -98,35 +103,56 @@ impl<S: Store> Fs<S> {
         Ok((chunks, table))
     }
 
-    /// Removes chunks after those that were durable, unless they and the rest of their transaction
-    /// are whole. Returns their nodes.
+    /// Removes chunks after those that were durable, unless they belong to transactions that are
+    /// whole. Returns the nodes of those removed.
     fn leave_out(&mut self, chunks: &mut Vec<ChunkNodes>, durable: u64) -> Result<BTreeSet<u32>> {
-        let mut left_out = BTreeSet::new();
-        // The number and the checksum of the chunk that the next one taken may have.
-        let mut before = None;
         let first = chunks.partition_point(|chunk| chunk.seq <= durable);
-        for at in (first..chunks.len()).rev() {
-            let chunk = &chunks[at];
-            let is_in_transaction = chunk.is_end || before == Some((chunk.seq, chunk.sum));
-            let read = self.log.read_summary(chunk.addr)?;
-            let is_taken = is_in_transaction
-                && match read {
-                    Some((summary, sum)) => {
-                        self.is_whole(&Chunk { addr: chunk.addr, summary, sum })?
-                    }
-                    None => false,
-                };
-            before = is_taken.then(|| (chunk.seq.saturating_sub(1), chunk.prev));
-            if !is_taken {
-                left_out.extend(chunks.remove(at).nodes.iter().map(|(entry, _)| entry.id));
+        let last = chunks[..first].last().filter(|chunk| chunk.seq == durable);
+        // The number and, if the chunk before is there, the checksum that the next one has.
+        let mut next = Some((durable + 1, last.map(|chunk| chunk.sum)));
+        let mut open: Vec<ChunkNodes> = Vec::new();
+        let mut left_out: Vec<ChunkNodes> = Vec::new();
+        for chunk in chunks.split_off(first) {
+            if chunk.is_resumed {
+                left_out.append(&mut open);
+                next = Some((chunk.seq, None));
+            }
+            let follows = next.is_some_and(|(seq, sum)| {
+                chunk.seq == seq && sum.is_none_or(|sum| sum == chunk.prev)
+            });
+            if !follows || !self.is_whole_at(chunk.addr)? {
+                next = None;
+                left_out.append(&mut open);
+                left_out.push(chunk);
+                continue;
+            }
+            next = Some((chunk.seq + 1, Some(chunk.sum)));
+            let is_end = chunk.is_end;
+            open.push(chunk);
+            if is_end {
+                chunks.append(&mut open);
             }
         }
-        Ok(left_out)
+        left_out.append(&mut open);
+        Ok(left_out.iter().flat_map(|chunk| &chunk.nodes).map(|(entry, _)| entry.id).collect())
     }
 
-    /// Makes the node table. Returns the numbers of its blocks that were not found or are damaged,
-    /// of which nodes that were freed long ago may have come back.
-    fn rebuild_table(&mut self, chunks: &[ChunkNodes], table: &TableBlocks) -> Result<Vec<u32>> {
+    fn is_whole_at(&mut self, addr: u32) -> Result<bool> {
+        match self.log.read_summary(addr)? {
+            Some((summary, sum)) => self.is_whole(&Chunk { addr, summary, sum }),
+            None => Ok(false),
+        }
+    }
+
+    /// Makes the node table. Returns the nodes in blocks of it that were not found or are damaged,
+    /// with the numbers of their chunks: some may have been freed long ago. Notes the segments of
+    /// the entries that it takes.
+    fn rebuild_table(
+        &mut self,
+        chunks: &[ChunkNodes],
+        table: &TableBlocks,
+        needed: &mut BTreeSet<u32>,
+    ) -> Result<BTreeMap<u32, u64>> {
         let max = Self::nodes_max(self.usage.segments.len(), self.log.blocks_per_segment);
         let known = table.range(..max.div_ceil(PER_BLOCK) as u32);
         let len = known.clone().last().map_or(1, |(index, _)| *index as usize + 1);
@@ -141,33 +167,37 @@ impl<S: Store> Fs<S> {
             }
         }
         self.table = NodeTable::new(max, places, &blocks);
+        let mut doubtful = BTreeMap::new();
         for chunk in chunks {
             for (entry, addr) in &chunk.nodes {
                 let seq = seqs.get(entry.id as usize / PER_BLOCK).copied().unwrap_or(0);
-                if chunk.seq > seq && (1..max).contains(&(entry.id as usize)) {
-                    let (addr, sum) = (*addr, entry.sum);
-                    let node = NodeEntry { addr, sum };
-                    let free = entry.kind == Kind::Free;
-                    self.table.set(entry.id, if free { NodeEntry::default() } else { node });
+                if chunk.seq <= seq || !(1..max).contains(&(entry.id as usize)) {
+                    continue;
+                }
+                needed.insert(chunk.addr / self.log.blocks_per_segment);
+                let is_free = entry.kind == Kind::Free;
+                let node = NodeEntry { addr: *addr, sum: entry.sum };
+                self.table.set(entry.id, if is_free { NodeEntry::default() } else { node });
+                if seq == 0 {
+                    doubtful.insert(entry.id, chunk.seq);
                 }
             }
         }
-        let count = self.table.len() / PER_BLOCK as u32;
-        self.table.dirty.extend(0..count);
-        Ok((0..count).filter(|at| seqs.get(*at as usize).is_none_or(|seq| *seq == 0)).collect())
+        self.table.dirty.extend(0..self.table.len() / PER_BLOCK as u32);
+        Ok(doubtful)
     }
 
-    /// Removes the nodes in these blocks of the table to which no folder leads. If a folder cannot
-    /// be read, they may be in it: then only those are removed that have blocks of others.
-    fn forget_freed(&mut self, doubtful: &[u32]) -> Result<()> {
+    /// Removes those of these nodes to which no folder leads. If a folder cannot be read, they may
+    /// be in it: then only those are removed that have blocks of others or of newer ones.
+    fn forget_freed(&mut self, doubtful: &BTreeMap<u32, u64>) -> Result<()> {
         if doubtful.is_empty() {
             return Ok(());
         }
         let (reached, all_were_read) = self.reached_nodes()?;
-        let is_doubtful =
-            |id: u32| !reached.has(id) && doubtful.binary_search(&(id / PER_BLOCK as u32)).is_ok();
+        let is_doubtful = |id: u32| !reached.has(id) && doubtful.contains_key(&id);
         let nodes = (1..self.table.len()).filter(|id| self.table.get(*id).addr != HOLE);
-        let (nameless, others): (Vec<u32>, Vec<u32>) = nodes.partition(|id| is_doubtful(*id));
+        let (mut nameless, others): (Vec<u32>, Vec<u32>) = nodes.partition(|id| is_doubtful(*id));
+        nameless.sort_by_key(|id| std::cmp::Reverse(doubtful[id]));
         let mut claimed = Bits::new(self.blocks());
         if !all_were_read {
             for id in others {
@@ -193,7 +223,7 @@ impl<S: Store> Fs<S> {
     fn addrs_of(&mut self, id: u32) -> Result<Vec<u32>> {
         let pointers = readable(self.node(id).map(|node| node.pointers().to_vec()))?;
         let blocks = pointers.into_iter().flatten().filter(Pointer::is_block);
-        Ok(blocks.map(|pointer| pointer.addr).filter(|addr| self.log.has(*addr)).collect())
+        Ok(blocks.map(|pointer| pointer.addr).filter(|addr| self.log.is_used(*addr)).collect())
     }
 
     /// The nodes of all files to which folders lead, and whether all folders could be read.

@@ -1,6 +1,6 @@
 //! Making a file system, and mounting one: the newest checkpoint, and the transactions after it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prism_base::codec;
 use prism_segments::Store;
@@ -8,7 +8,7 @@ use prism_segments::Store;
 use crate::commit::Checkpoint;
 use crate::config::Config;
 use crate::error::{FsError, Result};
-use crate::format::{BLOCK, Block, CHECKPOINT, COMMIT, ENTRIES, Kind, zeros};
+use crate::format::{BLOCK, Block, CHECKPOINT, COMMIT, ENTRIES, Entry, Kind, UNMOUNTED, zeros};
 use crate::fs::{Access, Fs, ROOT};
 use crate::log::Log;
 use crate::node::{Attr, HOLE, Node, Pointer, S_IFDIR, S_IFREG, Time};
@@ -44,8 +44,9 @@ pub(crate) struct Recovered {
     pub needed: BTreeSet<u32>,
     /// Nodes in chunks that do not belong to it.
     pub left_out: BTreeSet<u32>,
-    /// Whether nothing was written after its checkpoint.
+    /// Whether nothing was written after its checkpoint, and whether that is of an unmount.
     pub is_newest: bool,
+    pub is_unmounted: bool,
     /// Whether a later checkpoint was written, or a part of one, and something before it is
     /// missing.
     pub is_overtaken: bool,
@@ -65,6 +66,7 @@ impl<S: Store> Fs<S> {
         log.seq = seqs.max().unwrap_or(0) + (1 << 32);
         log.fs_id = id;
         log.recovering = true;
+        log.resumes = true;
         let mut fs = Self::empty(log, config, now)?;
         for (segment, _) in first {
             fs.log.free(segment)?;
@@ -127,10 +129,13 @@ impl<S: Store> Fs<S> {
         fs.log.prev = sum;
         fs.log.seq = found.seq_max.max(end) + 1;
         fs.log.recovering = fs.log.seq > end + 1;
-        fs.was_unmounted = is_newest && fs.orphans.is_empty();
+        let is_clean = is_newest && fs.orphans.is_empty();
+        fs.was_unmounted = is_newest && recovered.is_unmounted;
+        fs.unmounted_at = fs.was_unmounted.then_some(fs.log.seq);
         if access == Access::ReadWrite {
             fs.free_unused(&found.used, &recovered.live_before, &recovered.needed)?;
-            if !fs.was_unmounted {
+            if !is_clean {
+                fs.log.resumes = true;
                 // What was found may be in a cache of the device only.
                 fs.log.unsynced = true;
                 fs.log.recovering = true;
@@ -182,7 +187,8 @@ impl<S: Store> Fs<S> {
             live_before,
             needed: tail[..kept].iter().map(segment).chain(self.root_segment).collect(),
             left_out: left_out.flat_map(Chunk::nodes).map(|(entry, _)| entry.id).collect(),
-            is_newest: found.seq_max <= tail[0].summary.seq && !found.has_gap,
+            is_newest: found.seq_max <= seq && !found.has_gap,
+            is_unmounted: tail[0].summary.flags & UNMOUNTED != 0,
             is_overtaken: is_old || is_damaged && tail[1..].iter().any(is_of_checkpoint),
         })
     }
@@ -368,9 +374,11 @@ impl<S: Store> Fs<S> {
     /// Applies what a chunk says about nodes, of which it has each once. Those before it are read
     /// together, and those in it.
     fn apply(&mut self, chunk: &Chunk, changed: &mut BTreeSet<u32>) -> Result<()> {
-        let ids = || chunk.nodes().map(|(entry, _)| entry.id);
+        let nodes: BTreeMap<u32, (Entry, u32)> =
+            chunk.nodes().map(|(entry, addr)| (entry.id, (entry, addr))).collect();
+        let ids = || nodes.keys().copied();
         self.prefetch_nodes(ids())?;
-        for (entry, addr) in chunk.nodes() {
+        for &(entry, addr) in nodes.values() {
             let node = NodeEntry { addr, sum: entry.sum };
             self.replace_node(
                 entry.id,

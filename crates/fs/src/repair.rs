@@ -153,7 +153,7 @@ impl<S: Store> Fs<S> {
             let is_block = pointer.is_block();
             let is_bucket = is_dir && (id != ino || at >= XATTRS);
             if pointer.addr == SPLIT && !is_bucket
-                || is_block && !(self.log.has(pointer.addr) && addrs.insert(pointer.addr))
+                || is_block && !(self.log.is_used(pointer.addr) && addrs.insert(pointer.addr))
             {
                 self.node_mut(id)?.pointers_mut()[at] = Pointer::HOLE;
                 continue;

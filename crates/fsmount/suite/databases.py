@@ -89,6 +89,9 @@ def main():
     with open(log, "a") as file:
         while True:
             db.put(rows)
+            # SQLite goes on if it cannot open the folder to sync the removal of its journal, as
+            # after a kill in that moment.
+            os.stat(os.path.dirname(path))
             file.write(f"{rows}\n")
             file.flush()
             rows += 1

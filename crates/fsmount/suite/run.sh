@@ -14,6 +14,8 @@ shift
 suites=${*:-pjdfstest fsx stress sqlite fio kill databases build}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
+# Tests of permissions use the mount as other users.
+chmod 755 "$work"
 mnt=$work/mnt
 mkdir "$mnt"
 "$prism" mkfs "$work/disk.prism" --size "${SIZE:-4GiB}"

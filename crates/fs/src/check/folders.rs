@@ -11,6 +11,9 @@ use crate::node::Pointer;
 impl<S: Store> Check<'_, S> {
     /// Reads all folders from the uppermost one, then those that it does not lead to.
     pub(super) fn tree_of_folders(&mut self) -> Result<()> {
+        if !self.fs.attr(ROOT).is_ok_and(|attr| attr.is_dir()) {
+            self.problem("the uppermost folder is missing".into());
+        }
         let mut open = vec![ROOT];
         while let Some(dir) = open.pop() {
             let Ok(attr) = self.fs.attr(dir) else { continue };

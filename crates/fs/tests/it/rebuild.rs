@@ -158,9 +158,14 @@ fn each_block_of_a_checkpoint_before_a_crash_is_damaged_and_repaired() {
     damage_each(&image, &tables);
 }
 
+fn kind_of(seed: u64) -> Kind {
+    if seed % 4 == 3 { Kind::Drive } else { Kind::Flash }
+}
+
 /// A run with losses of power in it, at whose end everything is durable.
 fn random_run(seed: u64, rng: &mut Rng) -> World<MemoryStore> {
-    let store = MemoryStore::new(40, 32, Kind::Flash);
+    let kind = kind_of(seed);
+    let store = MemoryStore::new(40, 32, kind);
     let mut before = store.image();
     let mut world = World::new(Fs::format(store, 7, config(seed), TIME).unwrap());
     let made = world.fs.store().ops();
@@ -171,9 +176,9 @@ fn random_run(seed: u64, rng: &mut Rng) -> World<MemoryStore> {
         if rng.chance(0.6) {
             let ops = world.fs.store().take_ops();
             let at = (rng.below(ops.len() as u64 + 1) as usize).max(made);
-            let image = Replay::new(before, &ops, Kind::Flash).cut(at.min(ops.len()), rng);
+            let image = Replay::new(before, &ops, kind).cut(at.min(ops.len()), rng);
             before = image.clone();
-            let store = MemoryStore::of(image, Kind::Flash, 1);
+            let store = MemoryStore::of(image, kind, 1);
             world = World::new(crate::model::mount(store, config(seed)).unwrap());
         }
     }
@@ -198,21 +203,66 @@ fn random_file_systems_are_found_without_their_checkpoint() {
             let mut image = image.clone();
             places.iter().for_each(|place| zero(&mut image, *place));
             count += 1;
-            refused += usize::from(mount(&image, Access::ReadOnly, Damage::Refuse).is_none());
-            let store = MemoryStore::of(image, Kind::Flash, 1);
+            let store = MemoryStore::of(image.clone(), kind_of(seed), 1);
+            let (access, damage) = (Access::ReadOnly, Damage::Refuse);
+            match Fs::mount(store, config(seed), TIME, access, damage) {
+                Ok(mut fs) => assert_eq!(difference(&read_state(&mut fs), &world.state), None),
+                Err(_) => refused += 1,
+            }
+            let store = MemoryStore::of(image, kind_of(seed), 1);
             let (access, damage) = (Access::ReadWrite, Damage::Accept);
             let mut fs = Fs::mount(store, config(seed), TIME, access, damage).unwrap();
             fs.repair().unwrap();
             assert_eq!(fs.check().unwrap().problems, [], "seed {seed}");
             let found = difference(&read_state(&mut fs), &world.state);
             assert_eq!(found, None, "seed {seed}, {places:?}");
-            let again = MemoryStore::of(fs.store().image(), Kind::Flash, 1);
+            let again = MemoryStore::of(fs.store().image(), kind_of(seed), 1);
             let mut fs = crate::model::mount(again, config(seed)).unwrap();
             assert_eq!(fs.repair().unwrap(), []);
             assert_eq!(difference(&read_state(&mut fs), &world.state), None, "seed {seed}, again");
         }
     }
     assert!(!all_seeds() || refused > count / 4, "{refused} of {count}");
+}
+
+/// Power is lost, and a checkpoint is damaged before the next mount: a repair finds what the mount
+/// would have found, and so does another one if power is lost in the first.
+#[test]
+fn random_repairs_after_losses_of_power_find_what_a_mount_would() {
+    for seed in seeds(0..150) {
+        let mut rng = Rng::stream(seed, "crash");
+        let kind = kind_of(seed);
+        let store = MemoryStore::new(40, 32, kind);
+        let before = store.image();
+        let mut world = World::new(Fs::format(store, 7, config(seed), TIME).unwrap());
+        let made = world.fs.store().ops();
+        for _ in 0..50 + rng.below(150) {
+            world.step(&mut rng);
+        }
+        let ops = world.fs.store().take_ops();
+        let at = (rng.below(ops.len() as u64 + 1) as usize).max(made);
+        let mut image = Replay::new(before, &ops, kind).cut(at, &mut rng);
+        let open = |image: &Image, access, damage| {
+            let store = MemoryStore::of(image.clone(), kind, 1);
+            Fs::mount(store, config(seed), TIME, access, damage).unwrap()
+        };
+        let mut fs = open(&image, Access::ReadOnly, Damage::Refuse);
+        let expected = read_state(&mut fs);
+        let all = chunks(&image);
+        let roots = all.iter().rev().filter(|chunk| chunk.0.flags & CHECKPOINT != 0);
+        roots.take(2).for_each(|chunk| zero(&mut image, chunk.1));
+        let mut fs = open(&image, Access::ReadWrite, Damage::Accept);
+        let mounted = fs.store().take_ops();
+        fs.repair().unwrap();
+        assert_eq!(fs.check().unwrap().problems, [], "seed {seed}");
+        let found = read_state(&mut fs);
+        assert_eq!(difference(&found, &expected), None, "seed {seed}");
+        let cut = rng.below(mounted.len() as u64 + 1) as usize;
+        let image = Replay::new(image, &mounted, kind).cut(cut, &mut rng);
+        let mut fs = open(&image, Access::ReadWrite, Damage::Accept);
+        fs.repair().unwrap();
+        assert_eq!(difference(&read_state(&mut fs), &expected), None, "seed {seed}, cut at {cut}");
+    }
 }
 
 /// The whole segment of the checkpoint is lost. What it held may be there in an older state; files
@@ -248,4 +298,65 @@ fn random_losses_of_the_segment_of_the_checkpoint_leave_the_rest() {
     }
     let counts = format!("{count}, {refused} refused, {parts} parts");
     assert!(!all_seeds() || refused > 20 && parts > 100 * count, "{counts}");
+}
+
+#[test]
+fn the_end_of_the_mount_before_is_known() {
+    let store = MemoryStore::new(24, 64, Kind::Flash);
+    let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+    let was_unmounted = |fs: &mut Fs<MemoryStore>| {
+        let image = fs.store().image();
+        mount(&image, Access::ReadOnly, Damage::Refuse).unwrap().was_unmounted()
+    };
+    assert!(!was_unmounted(&mut fs));
+    let file = fs.make(ROOT, b"file", FILE).unwrap();
+    fs.checkpoint().unwrap();
+    fs.write(file, 0, b"in memory").unwrap();
+    assert!(!was_unmounted(&mut fs));
+    fs.unmount().unwrap();
+    assert!(was_unmounted(&mut fs));
+    let mut fs = mount(&fs.store().image(), Access::ReadWrite, Damage::Refuse).unwrap();
+    fs.unmount().unwrap();
+    assert_eq!(fs.store().writes(), 0);
+    fs.write(file, 0, b"durable").unwrap();
+    fs.fsync(&[file]).unwrap();
+    assert!(!was_unmounted(&mut fs));
+    fs.unmount().unwrap();
+    assert!(was_unmounted(&mut fs));
+}
+
+/// A pointer with a right checksum leads to a segment that is free: it is found and repaired, and
+/// mounts before and after that are not refused.
+#[test]
+fn a_pointer_into_a_free_segment_is_damage_of_its_file_only() {
+    let store = MemoryStore::new(40, 64, Kind::Flash);
+    let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+    let file = fs.make(ROOT, b"file", FILE).unwrap();
+    fs.write(file, 0, &[1; 3 * 4096]).unwrap();
+    fs.fsync(&[file]).unwrap();
+    let mut image = fs.store().image();
+    let (mut summary, (segment, page), payload) = chunks(&image).pop().unwrap();
+    let at = payload.iter().position(|block| (block.0, block.1) == (Payload::Node, file)).unwrap();
+    let place = payload[at].2;
+    let mut node = image[place.0][place.1].as_ref().unwrap().to_vec();
+    // The first pointer of an inode to a block of its file.
+    node[256 + 17 * 16..][..4].copy_from_slice(&(30 * 64 + 5_u32).to_le_bytes());
+    summary.entries[at].sum = prism_fs::format::checksum(&node);
+    image[place.0][place.1] = Some(node.into());
+    let mut block = vec![0; 4096];
+    summary.encode(&mut block);
+    image[segment][page] = Some(block.into());
+    let mut fs = mount(&image, Access::ReadWrite, Damage::Refuse).unwrap();
+    assert!(fs.read(file, 0, 4096).is_err());
+    assert_ne!(fs.check().unwrap().problems, []);
+    fs.unmount().unwrap();
+    let mut fs = mount(&fs.store().image(), Access::ReadWrite, Damage::Refuse).unwrap();
+    assert_ne!(fs.repair().unwrap(), []);
+    assert_eq!(fs.repair().unwrap(), []);
+    fs.unmount().unwrap();
+    let mut fs = mount(&fs.store().image(), Access::ReadOnly, Damage::Refuse).unwrap();
+    assert_eq!(
+        (fs.check().unwrap().problems, fs.read(file, 4096, 9000).unwrap()),
+        (vec![], vec![1; 8192])
+    );
 }
