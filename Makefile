@@ -3,7 +3,7 @@
 # want more (DuckDB, root and loop devices, file systems) are skipped where that is missing, with
 # a list at the end; on Debian `make deps`, as root, installs it.
 
-.PHONY: python-environments python-package python-test python-develop python-bench gallery wheels test test-fast fuzz mutants pages cache-suite deps lint clippy build setup python install capi install-cli cli
+.PHONY: python-environments python-package python-test python-develop python-bench gallery wheels test doc-test test-fast fuzz mutants pages cache-suite deps lint clippy build setup python install capi install-cli cli
 
 PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
 DUCKDB := 2.0.0
@@ -81,21 +81,29 @@ RUNNER := --config 'target."cfg(all())".runner = ["$(CURDIR)/xtask/run-test.sh"]
 # The list of skipped tests: tests append to it.
 export PRISM_SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target)/skipped)
 
-# The packages for Python are downloaded while the tests are compiled. Clippy runs while the tests do,
-# which use one and a half of two cores; it starts after 20 seconds, when cargo has freed the target
-# folder, which both lock. What it finds is printed after the tests.
-CLIPPY_LOG := $(dir $(PRISM_SKIPPED))clippy.log
+# The packages for Python are downloaded while the tests are compiled. Clippy and the examples in
+# the documentation run while the tests do, which use one and a half of two cores; they start after
+# 20 seconds, when cargo has freed the target folder, which both lock. What they find is printed
+# after the tests. Programs in `examples` are not linked here: clippy checks them, and those with
+# assertions are parts of tests.
+CHECKS_LOG := $(dir $(PRISM_SKIPPED))checks.log
 test: setup
 	cargo fmt --all --check
 	@mkdir -p $(dir $(PRISM_SKIPPED)) && rm -f $(PRISM_SKIPPED)
 	@$(MAKE) --no-print-directory python-environments & packages=$$!; \
 	  trap 'kill $$packages; exit 130' INT TERM; \
-	  cargo test --workspace --no-run || { kill $$packages; exit 2; }; wait $$packages
-	@{ sleep 20; exec nice $(MAKE) --no-print-directory clippy; } >$(CLIPPY_LOG) 2>&1 & clippy=$$!; \
-	  trap 'kill $$clippy; exit 130' INT TERM; \
-	  cargo test $(RUNNER) --workspace --no-fail-fast; status=$$?; \
-	  wait $$clippy || { cat $(CLIPPY_LOG); echo "clippy has found something, see above"; status=2; }; \
+	  cargo test --workspace --tests --no-run || { kill $$packages; exit 2; }; wait $$packages
+	@{ sleep 20; exec nice $(MAKE) --no-print-directory --keep-going clippy doc-test; } \
+	  >$(CHECKS_LOG) 2>&1 & checks=$$!; \
+	  trap 'kill $$checks; exit 130' INT TERM; \
+	  cargo test $(RUNNER) --workspace --tests --no-fail-fast; status=$$?; \
+	  wait $$checks || { cat $(CHECKS_LOG); status=2; \
+	    echo "clippy or an example in the documentation has failed, see above"; }; \
 	  $(SAY_SKIPPED); exit $$status
+
+# The examples in the documentation.
+doc-test:
+	cargo test $(RUNNER) --workspace --doc --no-fail-fast
 
 python-environments:
 	@$(MAKE) --no-print-directory python || echo "SKIPPED: the figures of reports are not" \
@@ -111,7 +119,7 @@ SLOW := reproduce:: unwritten:: atc09:: linkedin:: sfs:: theory::write_amplifica
 
 test-fast:
 	@mkdir -p $(dir $(PRISM_SKIPPED)) && rm -f $(PRISM_SKIPPED)
-	PRISM_FEW=1 cargo test $(RUNNER) --workspace --lib --tests --no-fail-fast -- $(SLOW:%=--skip %); \
+	PRISM_FEW=1 cargo test $(RUNNER) --workspace --tests --no-fail-fast -- $(SLOW:%=--skip %); \
 	  status=$$?; $(SAY_SKIPPED); exit $$status
 
 SAY_SKIPPED = if [ -s $(PRISM_SKIPPED) ]; then echo; echo "Not tested on this machine:"; \
@@ -121,11 +129,11 @@ SAY_SKIPPED = if [ -s $(PRISM_SKIPPED) ]; then echo; echo "Not tested on this ma
 # prints the command that repeats it.
 SECONDS := 600
 fuzz:
-	cargo test --workspace --lib --tests --no-run
+	cargo test --workspace --tests --no-run
 	@end=$$(($$(date +%s) + $(SECONDS))); rounds=0; log=$(dir $(PRISM_SKIPPED))fuzz.log; \
 	while [ $$(date +%s) -lt $$end ]; do \
 	  round=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); echo "PRISM_FUZZ=$$round"; \
-	  PRISM_FUZZ=$$round cargo test $(RUNNER) --workspace --lib --tests -- random_ >$$log 2>&1 \
+	  PRISM_FUZZ=$$round cargo test $(RUNNER) --workspace --tests -- random_ >$$log 2>&1 \
 	    || { sed -n '/^failures:/,$$p' $$log; exit 1; }; \
 	  rounds=$$((rounds + 1)); \
 	done; echo "$$rounds rounds found nothing"
