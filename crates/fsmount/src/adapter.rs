@@ -18,8 +18,8 @@ use prism_fs::{
 };
 
 use crate::convert::{
-    STATS, TTL, answer, answer_entry, answer_xattr, file_attr, file_type, list, may_set_group,
-    number, stats, takes_bits, time, time_or_now, unwritten_blocks,
+    STATS, TTL, answer, answer_entry, answer_flush, answer_xattr, file_attr, file_type, list,
+    may_end_flush, may_set_group, number, stats, takes_bits, time, time_or_now, unwritten_blocks,
 };
 use crate::open::{AnyStore, now};
 use crate::opens::{DIRECT, Opens};
@@ -37,8 +37,10 @@ pub struct Adapter {
     /// Whether writes take privileges from files here, so that the kernel need not ask before each
     /// write whether the file has some.
     drops_privileges: bool,
-    /// Free blocks below which files that are opened for writing pass the kernel's cache by, so
-    /// that each write fails by itself when there is no space.
+    /// Whether the kernel may be answered that there is no flush.
+    ends_flush: bool,
+    /// Free blocks below which empty files that are opened for writing pass the kernel's cache by,
+    /// so that each write fails by itself when there is no space.
     direct_below: u64,
     opens: Opens,
 }
@@ -55,6 +57,7 @@ impl Adapter {
             at_once: options.at_once(),
             checks_acl: false,
             drops_privileges: false,
+            ends_flush: false,
             direct_below: 0,
             opens: Opens::default(),
         }
@@ -72,15 +75,18 @@ impl Adapter {
     /// How a file is opened.
     fn opened(&self, file: u32, flags: OpenFlags) -> (FileHandle, FopenFlags) {
         let is_written = flags.acc_mode() != OpenAccMode::O_RDONLY;
-        self.opens.open(file, is_written, || self.is_nearly_full())
+        self.opens.open(file, is_written, || self.is_to_be_direct(file))
     }
 
-    fn is_nearly_full(&self) -> bool {
+    /// Whether a file is empty and the device nearly full.
+    fn is_to_be_direct(&self, file: u32) -> bool {
         if self.direct_below == 0 {
             return false;
         }
-        let space = self.shared.fs().space();
+        let mut fs = self.shared.fs();
+        let space = fs.space();
         space.free < self.direct_below.min(space.blocks / DIRECT_PART)
+            && fs.get_attr(file).is_ok_and(|attr| attr.size == 0)
     }
 
     fn is_acl_refused(&self, name: &[u8]) -> bool {
@@ -143,6 +149,7 @@ impl Adapter {
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         capabilities(config, self.writeback);
+        self.ends_flush = may_end_flush(config.kernel_abi());
         for flag in [InitFlags::FUSE_DO_READDIRPLUS, InitFlags::FUSE_READDIRPLUS_AUTO] {
             let _ = config.add_capabilities(flag);
         }
@@ -347,10 +354,8 @@ impl Filesystem for Adapter {
         }
     }
 
-    /// The kernel writes what it has of a file before it asks for this. The answer ends these
-    /// requests: one fewer for each close.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        reply.error(Errno::ENOSYS);
+        answer_flush(self.ends_flush, reply);
     }
 
     fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {

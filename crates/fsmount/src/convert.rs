@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
     Errno, FileAttr, FileType, Generation, INodeNo, ReplyEmpty, ReplyEntry, ReplyXattr, Request,
-    TimeOrNow,
+    TimeOrNow, Version,
 };
 use prism_fs::{Attr, DirEntry, Fs, FsError, S_IFDIR, SetAttr, Time};
 
@@ -121,6 +121,19 @@ pub fn answer(result: Result<(), Errno>, reply: ReplyEmpty) {
     }
 }
 
+/// Whether close(2) of this kernel writes what is in its cache, and returns the error of that, also
+/// if it was answered that there is no flush. Linux before 5.16 then did nothing at all. 7.38 is
+/// the protocol of Linux 6.2.
+pub fn may_end_flush(kernel: Version) -> bool {
+    kernel >= Version(7, 38)
+}
+
+/// Answers a flush, before which the kernel has written what it has of the file. Where possible
+/// the answer ends these requests: one fewer for each close.
+pub fn answer_flush(ends: bool, reply: ReplyEmpty) {
+    answer(if ends { Err(Errno::ENOSYS) } else { Ok(()) }, reply);
+}
+
 pub fn answer_entry(result: Result<(FileAttr, Generation), Errno>, reply: ReplyEntry) {
     match result {
         Ok((attr, generation)) => reply.entry(&TTL, &attr, generation),
@@ -193,6 +206,13 @@ pub fn list(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_new_kernels_are_answered_that_there_is_no_flush() {
+        let may = [(7, 31), (7, 37), (7, 38), (7, 45), (8, 0)]
+            .map(|(major, minor)| may_end_flush(Version(major, minor)));
+        assert_eq!(may, [false, false, true, true, true]);
+    }
 
     #[test]
     fn times_before_1970_are_kept() {

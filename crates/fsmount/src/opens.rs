@@ -1,8 +1,11 @@
 //! Files that are open for writing, and whether they pass the kernel's cache by.
 //!
-//! A write to the cache succeeds without space for it. A file that is opened when little is left
-//! therefore passes the cache by, and each write fails by itself. All who write to a file do the
-//! same, since the size of a file that grew in the cache is not known here.
+//! A write to the cache succeeds without space for it. A file that is empty and opened when little
+//! is left therefore passes the cache by, and each write fails by itself. One that has content does
+//! not: the kernel has the times of files, and a write that passes its cache by does not change
+//! them, so a file that was changed would keep its old time. That of an empty one is as a rule that
+//! of its making. All who write to a file do the same, since the size of a file that grew in the
+//! cache is not known here.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -25,7 +25,9 @@ use fuser::{
 use prism_fs::Time;
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags as Rename};
 
-use crate::convert::{TTL, answer, answer_entry, file_type, system_time};
+use crate::convert::{
+    TTL, answer, answer_entry, answer_flush, file_type, may_end_flush, system_time,
+};
 use crate::run::capabilities;
 
 /// A file that the kernel has a reference to.
@@ -41,6 +43,7 @@ pub struct Passthrough {
     files: RwLock<HashMap<u64, Arc<File>>>,
     next: AtomicU64,
     writeback: bool,
+    ends_flush: bool,
 }
 
 thread_local! {
@@ -71,6 +74,7 @@ impl Passthrough {
             files: RwLock::default(),
             next: AtomicU64::new(1),
             writeback,
+            ends_flush: false,
         })
     }
 
@@ -167,6 +171,7 @@ fn timespec(time: Option<TimeOrNow>) -> fs::Timespec {
 impl Filesystem for Passthrough {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         capabilities(config, self.writeback);
+        self.ends_flush = may_end_flush(config.kernel_abi());
         Ok(())
     }
 
@@ -358,8 +363,7 @@ impl Filesystem for Passthrough {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // As Prism's own file system: close asks for it no more.
-        reply.error(Errno::ENOSYS);
+        answer_flush(self.ends_flush, reply);
     }
 
     fn release(

@@ -2,8 +2,9 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use prism_base::Rng;
 use prism_fs::{Access, Config, Damage};
@@ -73,15 +74,45 @@ fn random_files_on_a_full_device_have_what_was_acknowledged() {
     }
 }
 
+/// Fills a file system but for 3 MiB.
+fn fill(at: &Path) {
+    let stat = rustix::fs::statvfs(at).unwrap();
+    let most = (stat.f_bavail * stat.f_bsize) as usize;
+    fs::write(at.join("filler"), vec![7; most - (3 << 20)]).unwrap();
+}
+
+/// The kernel has the times of files and does not change them when a write passes its cache by.
+#[test]
+fn what_is_appended_on_a_nearly_full_device_changes_the_time_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let mounted = Mount::new(&file, &at, "");
+    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let path = at.join("old");
+    let made = File::create(&path).unwrap();
+    (&made).write_all(b"content").unwrap();
+    made.set_modified(old).unwrap();
+    drop(made);
+    fill(&at);
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), old);
+    let before = fs::metadata(&path).unwrap();
+    OpenOptions::new().append(true).open(&path).unwrap().write_all(b" and more").unwrap();
+    let after = fs::metadata(&path).unwrap();
+    assert!(after.modified().unwrap() > old, "the time of the last write");
+    assert!((after.ctime(), after.ctime_nsec()) > (before.ctime(), before.ctime_nsec()));
+    assert_eq!(fs::read(&path).unwrap(), b"content and more");
+    // A new file fails when it is written.
+    assert!(write(&at.join("new"), 1, 8 << 20, 65_536).unwrap() < 8 << 20);
+    drop(mounted);
+}
+
 /// Files that pass the cache by: O_DSYNC makes each write durable, and who reads sees it at once.
 #[test]
 fn writes_that_pass_the_cache_by_are_durable_with_dsync_and_seen() {
     let folder = tempfile::tempdir().unwrap();
     let Some((file, at)) = new(folder.path()) else { return };
     let mounted = Mount::new(&file, &at, "");
-    let stat = rustix::fs::statvfs(&at).unwrap();
-    let most = (stat.f_bavail * stat.f_bsize) as usize;
-    fs::write(at.join("filler"), vec![7; most - (3 << 20)]).unwrap();
+    fill(&at);
     let flags = rustix::fs::OFlags::DSYNC.bits() as i32;
     let mut options = OpenOptions::new();
     let log = options.append(true).create(true).custom_flags(flags).open(at.join("log")).unwrap();
