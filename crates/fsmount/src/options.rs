@@ -178,14 +178,17 @@ impl MountOptions {
     }
 
     pub(crate) fn session(&self, source: &str) -> fuser::Config {
+        let is_root = rustix::process::geteuid().is_root();
+        // Root's mounts are made by mount(2), those of others by a program with a list of options.
+        let source = if is_root { source.to_owned() } else { source.replace(',', "_") };
         let mut session = fuser::Config::default();
         session.mount_options = self.kernel.clone();
         session.mount_options.extend([
-            MountOption::FSName(source.replace(',', "_")),
+            MountOption::FSName(source),
             MountOption::CUSTOM(format!("subtype={TYPE}")),
             MountOption::DefaultPermissions,
         ]);
-        if rustix::process::geteuid().is_root() {
+        if is_root {
             session.acl = SessionACL::All;
             // Root may have special files and set-user-ID programs, as on other file systems.
             for (allow, deny) in

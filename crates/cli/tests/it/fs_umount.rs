@@ -22,8 +22,12 @@ mkdir -p /run/mount
         -o lowerdir="$(realpath /sbin)",upperdir=installed/upper,workdir=installed/work &&
     mount -t tmpfs none /run/mount
 } 2>/dev/null || exit 99
+# Other mounts of this machine, which `umount -a` would wait for, are not in this namespace.
+umount -i -l -a -t fuse.prismfs 2>/dev/null || true
 install -m 755 "$HELPERS/mount.prismfs" "$HELPERS/umount.fuse.prismfs" /sbin
+# Before a program of this name that the machine may have.
 ln -s "$PRISM" /sbin/prism
+export PATH="/sbin:$PATH"
 prism mkfs disk --size 256MiB
 
 # Data that are not durable yet when the mount ends.
@@ -31,6 +35,14 @@ fill() { for name in 1 2 3 4 5 6; do head -c 3000000 /dev/zero >"place/$name"; d
 fail() { echo "$*" >&2; exit 1; }
 is_free() { flock -ns disk true; }
 is_listed() { grep -q " TARGET=$WORK/place " /run/mount/utab; }
+is_mounted_and_listed() { mountpoint -q place && is_listed; }
+wait_for() {
+    end=$(($(date +%s) + 120))
+    until "$@"; do
+        [ "$(date +%s)" -lt $end ] || fail "two minutes were not enough: $*"
+        sleep 0.02
+    done
+}
 "#;
 
 /// Runs a script in such a namespace.
@@ -80,6 +92,41 @@ umount "$WORK/place"
 "#);
 }
 
+/// The source is read as the kernel has it, in any locale.
+#[test]
+fn umount_waits_for_files_with_any_name() {
+    run(r#"
+for disk in 'dïsk' 'a\x41 \134 \b' '100%s, or more' '-n' 'a	b'; do
+    mv disk "./$disk"
+    for locale in C C.UTF-8; do
+        prism mount "./$disk" place
+        fill
+        LC_ALL=$locale umount "$WORK/place" || fail "$disk in $locale"
+        flock -ns "./$disk" true || fail "umount did not wait for $disk in $locale"
+    done
+    mv "./$disk" disk
+done
+"#);
+}
+
+/// A mount of another kind may have any source, and a machine no flock(1).
+#[test]
+fn umount_does_not_wait_where_it_cannot() {
+    run(r#"
+mkfifo pipe
+for source in "$WORK/pipe" -x "$WORK/none" "100%s"; do
+    mount -t tmpfs -- "$source" "$WORK/place"
+    timeout 60 /sbin/umount.fuse.prismfs "$WORK/place" || fail "$source: $?"
+    mountpoint -q place && fail "$source is mounted"
+    :
+done
+mkdir few
+for program in findmnt sed tail umount sleep; do ln -s "$(command -v $program)" few; done
+prism mount disk place
+timeout 60 env PATH=few /bin/sh /sbin/umount.fuse.prismfs "$WORK/place" || fail "without flock: $?"
+"#);
+}
+
 /// What cannot end is not waited for, and what stays mounted is said to be.
 #[test]
 fn umount_of_what_is_in_use_does_as_always() {
@@ -97,13 +144,13 @@ mountpoint -q place && fail "umount -l left it mounted"
 is_free && fail "umount -l has waited"
 cmp -n 1000000 /proc/self/fd/7 /dev/zero || fail "an open file"
 exec 7<&-
-until is_free; do sleep 0.02; done
+wait_for is_free
 # Mounted twice: the process goes on.
 prism mount disk place
 mkdir second && mount --bind place second
 umount "$WORK/place" && mountpoint -q second || fail "the second mount"
 umount "$WORK/second"
-until is_free; do sleep 0.02; done
+wait_for is_free
 "#);
 }
 
@@ -113,7 +160,7 @@ fn no_mount_is_left_in_the_table_of_umount() {
     run(r#"
 for signal in "" INT TERM; do
     prism mount disk place --foreground &
-    until mountpoint -q place && is_listed; do sleep 0.02; done
+    wait_for is_mounted_and_listed
     if [ "$signal" ]; then kill -$signal $!; else umount "$WORK/place"; fi
     wait $! || fail "the mount failed"
     is_listed && fail "it is listed after $signal: $(cat /run/mount/utab)"
@@ -122,7 +169,7 @@ done
 prism mount disk place
 pid=$(sed -n "s/.*WRITE *\([0-9]*\) [^ ]*:$(stat -c %i disk) .*/\1/p" /proc/locks)
 kill -9 "$pid"
-until is_free; do sleep 0.02; done
+wait_for is_free
 umount "$WORK/place" || fail "of a process that was killed"
 is_listed && fail "it is listed after SIGKILL"
 :
