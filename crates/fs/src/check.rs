@@ -333,7 +333,9 @@ impl<S: Store> Check<'_, S> {
             let found = Usage { youngest: counted.youngest, ..found };
             if found != counted {
                 self.problem(format!(
-                    "segment {segment} has {found:?}, but {counted:?} is counted"
+                    "segment {segment} has {} live blocks of files and {} others, {} and {} are \
+                     counted, or their times or writes are counted wrongly",
+                    found.data, found.meta, counted.data, counted.meta
                 ));
             }
         }

@@ -165,6 +165,19 @@ impl<S: Store> Fs<S> {
         }
     }
 
+    /// As [`Fs::write`], but for data that come from a cache of the caller, who had them before and
+    /// sets the times of the file.
+    ///
+    /// # Errors
+    /// As [`Fs::write`].
+    pub fn write_cached(&mut self, ino: u32, offset: u64, data: &[u8]) -> Result<()> {
+        let Attr { mtime, ctime, .. } = self.regular(ino)?;
+        let written = self.write(ino, offset, data);
+        let attr = self.attr_mut(ino)?;
+        (attr.mtime, attr.ctime) = (mtime, ctime);
+        written
+    }
+
     /// An error comes with the bytes that were written before it.
     fn write_counted(
         &mut self,

@@ -105,6 +105,8 @@ pub struct Fs<S> {
     pub(crate) accepted: BTreeSet<String>,
     /// Whether the mount before this one ended by an unmount.
     pub(crate) was_unmounted: bool,
+    /// Whether changes that were durable may be lost, because a part of the log is damaged.
+    pub(crate) lost_changes: bool,
     /// The chunk that will follow the checkpoint of an unmount, if that is the newest.
     pub(crate) unmounted_at: Option<u64>,
     pub(crate) checkpoint_at: Time,
@@ -171,6 +173,7 @@ impl<S: Store> Fs<S> {
             sizes: FastMap::default(),
             lost: None,
             accepted: BTreeSet::new(),
+            lost_changes: false,
             was_unmounted: false,
             unmounted_at: None,
             checkpoint_at: now,
@@ -246,6 +249,13 @@ impl<S: Store> Fs<S> {
     #[must_use]
     pub fn was_unmounted(&self) -> bool {
         self.was_unmounted
+    }
+
+    /// Whether a mount with [`Damage::Accept`](crate::Damage) found that a part of the log after the
+    /// last checkpoint is damaged: files that changed in that part may have an older state.
+    #[must_use]
+    pub fn lost_changes(&self) -> bool {
+        self.lost_changes
     }
 
     /// Live blocks of each segment.

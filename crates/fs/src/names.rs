@@ -84,6 +84,14 @@ impl<S: Store> Fs<S> {
         }
     }
 
+    /// The type of a file, as its folder has it: the upper four bits of its mode.
+    ///
+    /// # Errors
+    /// As [`Fs::lookup`].
+    pub fn entry_kind(&mut self, dir: u32, name: &[u8]) -> Result<u8> {
+        Ok(self.find_entry(dir, name)?.ok_or(FsError::NotFound)?.kind)
+    }
+
     /// The folder changed.
     fn changed(&mut self, dir: u32) -> Result<()> {
         let now = self.now;
@@ -213,13 +221,18 @@ impl<S: Store> Fs<S> {
     pub fn unlink(&mut self, dir: u32, name: &[u8]) -> Result<()> {
         self.folder(dir)?;
         let entry = self.find_entry(dir, name)?.ok_or(FsError::NotFound)?;
-        if self.attr(entry.ino)?.is_dir() {
+        if entry.kind == (S_IFDIR >> 12) as u8 {
             return Err(FsError::IsDirectory);
         }
+        let attr = self.attr(entry.ino);
         self.begin(0)?;
         self.remove_entry(dir, name)?;
         self.changed(dir)?;
-        self.drop_link(entry.ino)
+        match attr {
+            // The name of a file that cannot be read goes; a repair removes the rest.
+            Err(FsError::Damaged { .. } | FsError::Inconsistent(_)) => Ok(()),
+            _ => self.drop_link(entry.ino),
+        }
     }
 
     /// Removes an empty folder.

@@ -58,7 +58,7 @@ impl<S: Store> Fs<S> {
         drop(chunks);
         self.hash_seed = hash_seed(self.log.fs_id);
         self.forget_freed(&doubtful)?;
-        let what = "no checkpoint can be read; the newest state of each node was taken";
+        let what = "the newest state that is left of each file was taken";
         self.accepted = BTreeSet::from([what.into()]);
         let changed = self.rebuild_counts()?;
         Ok(Recovered {
@@ -70,7 +70,7 @@ impl<S: Store> Fs<S> {
             left_out,
             is_newest: false,
             is_unmounted: false,
-            is_overtaken: false,
+            is_damaged: false,
         })
     }
 

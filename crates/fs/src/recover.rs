@@ -47,9 +47,8 @@ pub(crate) struct Recovered {
     /// Whether nothing was written after its checkpoint, and whether that is of an unmount.
     pub is_newest: bool,
     pub is_unmounted: bool,
-    /// Whether a later checkpoint was written, or a part of one, and something before it is
-    /// missing.
-    pub is_overtaken: bool,
+    /// Whether chunks are missing that were durable.
+    pub is_damaged: bool,
 }
 
 impl<S: Store> Fs<S> {
@@ -111,11 +110,17 @@ impl<S: Store> Fs<S> {
             fs.log.in_use[segment as usize] = true;
         }
         let recovered = match fs.recover_from_checkpoint(&mut found, damage) {
-            Ok(recovered) if damage == Damage::Accept && recovered.is_overtaken => {
-                fs.recover_from_summaries(&mut found)?
+            Ok(recovered) if damage == Damage::Accept && recovered.is_damaged => {
+                let accepted = std::mem::take(&mut fs.accepted);
+                let recovered = fs.recover_from_summaries(&mut found)?;
+                fs.accepted.extend(accepted);
+                fs.lost_changes = true;
+                recovered
             }
             Err(FsError::NoCheckpoint) if damage == Damage::Accept => {
-                fs.recover_from_summaries(&mut found)?
+                let recovered = fs.recover_from_summaries(&mut found)?;
+                fs.accepted.insert("no checkpoint can be read".into());
+                recovered
             }
             recovered => recovered?,
         };
@@ -175,10 +180,6 @@ impl<S: Store> Fs<S> {
         }
         let torn = found.torn.iter().filter(|chunk| chunk.summary.seq > end);
         let left_out = tail[applied..].iter().chain(torn);
-        let is_of_checkpoint = |chunk: &Chunk| {
-            let mut kinds = chunk.summary.entries.iter().map(|entry| entry.kind);
-            kinds.any(|kind| matches!(kind, Kind::Table | Kind::Root))
-        };
         let segment = |chunk: &Chunk| chunk.addr / self.log.blocks_per_segment;
         Ok(Recovered {
             end,
@@ -189,7 +190,7 @@ impl<S: Store> Fs<S> {
             left_out: left_out.flat_map(Chunk::nodes).map(|(entry, _)| entry.id).collect(),
             is_newest: found.seq_max <= seq && !found.has_gap,
             is_unmounted: tail[0].summary.flags & UNMOUNTED != 0,
-            is_overtaken: is_old || is_damaged && tail[1..].iter().any(is_of_checkpoint),
+            is_damaged: is_old || is_damaged,
         })
     }
 
@@ -240,7 +241,8 @@ impl<S: Store> Fs<S> {
                     break;
                 }
                 if damage == Damage::Refuse && walked[at].summary.seq <= found.durable {
-                    return Err(FsError::Damaged { what: "a checkpoint", addr: walked[at].addr });
+                    let what = format!("a checkpoint is damaged: block {}", walked[at].addr);
+                    return Err(FsError::Inconsistent(what));
                 }
             }
             chunks.extend(walked);

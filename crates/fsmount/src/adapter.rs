@@ -19,7 +19,8 @@ use prism_fs::{
 
 use crate::convert::{
     STATS, TTL, answer, answer_entry, answer_flush, answer_xattr, file_attr, file_type, list,
-    may_end_flush, may_set_group, number, stats, takes_bits, time, time_or_now, unwritten_blocks,
+    may_end_flush, may_set_group, named_attr, number, stats, takes_bits, time, time_or_now,
+    unwritten_blocks,
 };
 use crate::open::{AnyStore, now};
 use crate::opens::{DIRECT, Opens};
@@ -167,7 +168,17 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        answer_entry(self.entry(|fs| fs.lookup(number(parent), name.as_bytes())), reply);
+        let (dir, name) = (number(parent), name.as_bytes());
+        let found = self.with(|fs| {
+            let ino = fs.lookup(dir, name)?;
+            let attr = named_attr(fs, ino, |fs| fs.entry_kind(dir, name))?;
+            fs.hold(ino);
+            Ok(attr)
+        });
+        match found {
+            Ok((attr, generation, ttl)) => reply.entry(&ttl, &attr, generation),
+            Err(error) => reply.error(error),
+        }
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, nlookup: u64) {
@@ -339,7 +350,8 @@ impl Filesystem for Adapter {
             }
             if from_cache {
                 // The kernel takes less than everything for everything.
-                return fs.write(number(ino), offset, data).map(|()| data.len());
+                let write = if self.writeback { Fs::write_cached } else { Fs::write };
+                return write(fs, number(ino), offset, data).map(|()| data.len());
             }
             let written = fs.write_what_fits(number(ino), offset, data)?;
             // The kernel asks for an fsync only of files that are in its cache.
@@ -420,11 +432,9 @@ impl Filesystem for Adapter {
     ) {
         let listed = self.with(|fs| {
             list(fs, number(ino), offset, |fs, entry, next| {
-                let attr = fs.get_attr(entry.ino)?;
+                let (file, generation, ttl) = named_attr(fs, entry.ino, |_| Ok(entry.kind))?;
                 let (id, name) = (INodeNo(entry.ino.into()), OsStr::from_bytes(&entry.name));
-                let generation = Generation(attr.generation);
-                let file = file_attr(entry.ino, &attr);
-                let is_full = reply.add(id, next, name, &TTL, &file, generation);
+                let is_full = reply.add(id, next, name, &ttl, &file, generation);
                 // The kernel counts no reference to `.` and `..`.
                 if !is_full && name != "." && name != ".." {
                     fs.hold(entry.ino);

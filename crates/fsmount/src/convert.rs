@@ -27,14 +27,14 @@ pub fn system_time(time: Time) -> SystemTime {
     if time.secs < 0 { UNIX_EPOCH - secs + nanos } else { UNIX_EPOCH + secs + nanos }
 }
 
+/// A time of a request. Fuser 0.18 subtracts the nanoseconds of times before 1970 where it should
+/// add them.
 pub fn time(time: SystemTime) -> Time {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => Time { secs: since.as_secs() as i64, nanos: since.subsec_nanos() },
         Err(error) => {
             let before = error.duration();
-            let borrow = i64::from(before.subsec_nanos() > 0);
-            let nanos = (1_000_000_000 - before.subsec_nanos()) % 1_000_000_000;
-            Time { secs: -(before.as_secs() as i64) - borrow, nanos }
+            Time { secs: -(before.as_secs() as i64), nanos: before.subsec_nanos() }
         }
     }
 }
@@ -75,6 +75,26 @@ pub fn file_attr(ino: u32, attr: &Attr) -> FileAttr {
         rdev: attr.rdev,
         blksize: 4096,
         flags: 0,
+    }
+}
+
+/// The attributes of a file for the kernel, and how long it may rely on them. Those of a damaged
+/// file are made up and not relied on: its name is there and can be removed, and whoever asks for
+/// the attributes themselves gets an error.
+pub fn named_attr(
+    fs: &mut Fs<AnyStore>,
+    ino: u32,
+    kind: impl FnOnce(&mut Fs<AnyStore>) -> Result<u8, FsError>,
+) -> Result<(FileAttr, Generation, Duration), FsError> {
+    match fs.get_attr(ino) {
+        Ok(attr) => Ok((file_attr(ino, &attr), Generation(attr.generation), TTL)),
+        Err(FsError::Damaged { .. } | FsError::Inconsistent(_)) => {
+            let mode = u32::from(kind(fs)?) << 12;
+            let mut attr = Attr::default();
+            (attr.mode, attr.nlink) = (mode, 1);
+            Ok((file_attr(ino, &attr), Generation(0), Duration::ZERO))
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -217,8 +237,16 @@ mod tests {
     #[test]
     fn times_before_1970_are_kept() {
         for (secs, nanos) in [(0, 0), (5, 7), (-1, 999_999_999), (-5, 0), (-5, 1)] {
-            let given = Time { secs, nanos };
-            assert_eq!(time(system_time(given)), given);
+            // As fuser makes it of what the kernel sends.
+            let since = Duration::new(i64::unsigned_abs(secs), nanos);
+            let given = if secs < 0 { UNIX_EPOCH - since } else { UNIX_EPOCH + since };
+            let expected = Time { secs, nanos };
+            assert_eq!(time(given), expected);
+            let answer = system_time(expected);
+            assert_eq!(
+                answer + Duration::from_secs(10),
+                UNIX_EPOCH + Duration::new((secs + 10) as u64, nanos)
+            );
         }
     }
 }

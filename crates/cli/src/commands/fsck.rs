@@ -56,6 +56,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     text.push_str(&format!("{name}: read {files} and {blocks} of their content\n"));
     output::write_whole(Path::new("-"), text.as_bytes())?;
     match report.problems.len() {
+        0 if fs.lost_changes() => Err(Failure::Finding(format!(
+            "{name}: a part of the log was damaged: files that changed in it may be older now"
+        ))),
         0 => Ok(()),
         count => Err(Failure::Finding(format!("{name}: {}", counted(count as u64, "problem")))),
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
 
 use prism_base::Bytes;
 use prism_fs::{Access, Config, Damage};
@@ -202,6 +203,70 @@ fn an_append_that_was_synced_is_on_the_device() {
     assert_eq!(copy.check().unwrap().problems, []);
     drop(log);
     drop(mounted);
+}
+
+/// The kernel has the times of files: what it writes from its cache later does not change them.
+#[test]
+fn times_stay_over_an_unmount() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let mount = Mount::new(&file, &at, "");
+    let times = || {
+        let names = (0..20).map(|number| at.join(number.to_string()));
+        let stat = |path: PathBuf| fs::metadata(path).map(|stat| (stat.mtime(), stat.mtime_nsec()));
+        names.map(|path| stat(path).unwrap()).collect::<Vec<_>>()
+    };
+    for number in 0..20 {
+        let path = at.join(number.to_string());
+        fs::write(&path, b"old").unwrap();
+        let mut file = OpenOptions::new().append(number % 2 == 0).write(true).open(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        file.sync_all().unwrap();
+    }
+    let old = SystemTime::UNIX_EPOCH - Duration::new(2, 250_000_000);
+    File::open(at.join("0")).unwrap().set_modified(old).unwrap();
+    let before = times();
+    assert_eq!(before[0], (-3, 750_000_000));
+    drop(mount);
+    let _mount = Mount::new(&file, &at, "");
+    assert!(times() == before, "{before:?} {:?}", times());
+}
+
+/// The inode of a file is damaged: its folder can be listed, and its name can be removed.
+#[test]
+fn a_damaged_file_does_not_hide_its_neighbours() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let mount = Mount::new(&file, &at, "");
+    fs::create_dir(at.join("dir")).unwrap();
+    for number in 0..5 {
+        fs::write(at.join(format!("dir/{number}")), b"content").unwrap();
+    }
+    let ino = fs::metadata(at.join("dir/2")).unwrap().ino() as u32;
+    drop(mount);
+    let mut bytes = fs::read(&file).unwrap();
+    let inode = [&b"INOD"[..], &ino.to_le_bytes()].concat();
+    for at in (0..bytes.len()).step_by(4096) {
+        if bytes[at..].starts_with(&inode) {
+            bytes[at + 50] ^= 1;
+        }
+    }
+    fs::write(&file, &bytes).unwrap();
+    let mount = Mount::new(&file, &at, "");
+    let names = || {
+        let entries = fs::read_dir(at.join("dir")).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(), ["0", "1", "2", "3", "4"]);
+    assert_eq!(fs::metadata(at.join("dir/2")).unwrap_err().raw_os_error(), Some(5));
+    assert!(fs::read(at.join("dir/2")).is_err());
+    assert_eq!(fs::read(at.join("dir/3")).unwrap(), b"content");
+    fs::remove_file(at.join("dir/2")).unwrap();
+    assert_eq!(names(), ["0", "1", "3", "4"]);
+    fs::remove_dir_all(at.join("dir")).unwrap();
+    drop(mount);
 }
 
 /// Runs a program, and returns what it prints.
