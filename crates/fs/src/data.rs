@@ -309,16 +309,13 @@ impl<S: Store> Fs<S> {
             if last - first > self.capacity() {
                 return Err(FsError::NoSpace);
             }
-            let growth = self.growth(ino, first, last)?;
-            self.begin(growth)?;
             if matches!(how, Allocate::Zero | Allocate::ZeroKeepSize) {
+                self.begin(0)?;
                 self.zero_range(ino, offset, end)?;
             }
-            for index in first..last {
-                let key = (ino, index);
-                if self.dirty_block(key).is_none() && self.pointer(key)?.addr == HOLE {
-                    self.set_pointer(key, Pointer { addr: RESERVED, ..Pointer::HOLE })?;
-                }
+            // In parts, since free segments have to hold all nodes that a call changes.
+            for part in (first..last).step_by(BATCH as usize) {
+                self.reserve_blocks(ino, part, last.min(part + BATCH))?;
             }
         }
         let extends = matches!(how, Allocate::Extend | Allocate::Zero);
@@ -331,6 +328,18 @@ impl<S: Store> Fs<S> {
             attr.size = attr.size.max(end);
         }
         (attr.mtime, attr.ctime) = (now, now);
+        Ok(())
+    }
+
+    fn reserve_blocks(&mut self, ino: u32, first: u64, last: u64) -> Result<()> {
+        let growth = self.growth(ino, first, last)?;
+        self.begin(growth)?;
+        for index in first..last {
+            let key = (ino, index);
+            if self.dirty_block(key).is_none() && self.pointer(key)?.addr == HOLE {
+                self.set_pointer(key, Pointer { addr: RESERVED, ..Pointer::HOLE })?;
+            }
+        }
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! A full device: cleaning, the end of space, and space that comes back.
 
 use prism_base::Rng;
-use prism_fs::{Config, Fs, FsError, NewFile, ROOT, S_IFREG};
+use prism_fs::{Allocate, Config, Fs, FsError, NewFile, ROOT, S_IFREG};
 use prism_segments::Store;
 use prism_testkit::seeds;
 
@@ -138,4 +138,20 @@ fn groups_fill_segments_of_large_pages() {
     fs.checkpoint().unwrap();
     let used = free - fs.store().available();
     assert!(used <= 13, "{used} segments for ten");
+}
+
+/// Space for a file that fills most of the device can be reserved at once, and more than there is
+/// is refused.
+#[test]
+fn most_of_the_device_can_be_reserved() {
+    let store = MemoryStore::new(128, 64, Kind::Flash);
+    let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+    let file = fs.make(ROOT, b"file", FILE).unwrap();
+    let bytes = fs.space().free * 9 / 10 * 4096;
+    fs.allocate(file, 0, bytes, Allocate::Extend).unwrap();
+    assert_eq!(fs.get_attr(file).unwrap().size, bytes);
+    let other = fs.make(ROOT, b"other", FILE).unwrap();
+    assert_eq!(fs.allocate(other, 0, bytes, Allocate::Extend), Err(FsError::NoSpace));
+    fs.checkpoint().unwrap();
+    assert_eq!(fs.check().unwrap().problems, []);
 }
