@@ -244,8 +244,8 @@ impl<S: Store> Fs<S> {
     }
 
     /// Whether the newest chunk that was found is the checkpoint of an unmount. Otherwise the mount
-    /// before this one ended with its process or a loss of power, or the end of the log is damaged,
-    /// and the file system has what was durable.
+    /// before this one ended with its process or a loss of power, or the end of the log is damaged:
+    /// the file system has what was durable.
     #[must_use]
     pub fn was_unmounted(&self) -> bool {
         self.was_unmounted

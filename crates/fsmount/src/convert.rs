@@ -79,8 +79,8 @@ pub fn file_attr(ino: u32, attr: &Attr) -> FileAttr {
 }
 
 /// The attributes of a file for the kernel, and how long it may rely on them. Those of a damaged
-/// file are made up and not relied on: its name is there and can be removed, and whoever asks for
-/// the attributes themselves gets an error.
+/// file are made up and not relied on: its name is there and can be removed, and a call that needs
+/// the attributes fails.
 pub fn named_attr(
     fs: &mut Fs<AnyStore>,
     ino: u32,
