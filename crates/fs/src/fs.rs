@@ -251,8 +251,8 @@ impl<S: Store> Fs<S> {
         self.was_unmounted
     }
 
-    /// Whether a mount with [`Damage::Accept`](crate::Damage) found that a part of the log after the
-    /// last checkpoint is damaged: files that changed in that part may have an older state.
+    /// Whether a mount with [`Damage::Accept`](crate::Damage) found a damaged part of the log after
+    /// the last checkpoint: files that changed in that part may have an older state.
     #[must_use]
     pub fn lost_changes(&self) -> bool {
         self.lost_changes

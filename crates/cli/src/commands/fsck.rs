@@ -44,6 +44,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         for problem in fs.repair().map_err(failed)? {
             text.push_str(&format!("repaired: {}\n", problem.what));
         }
+        fs.unmount().map_err(failed)?;
     }
     let report = fs.check().map_err(failed)?;
     for problem in &report.problems {
