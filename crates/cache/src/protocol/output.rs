@@ -57,19 +57,18 @@ pub fn value(out: &mut Vec<u8>, item: &Item<'_>, version: bool) {
 
 /// The first byte of a request of memcached's binary protocol, with which no command begins.
 pub const BINARY: u8 = 0x80;
+/// Bytes with which every request of that protocol begins.
+pub const BINARY_HEADER: usize = 24;
 
-/// Answers a request of the binary protocol, of which the beginning is enough, in that protocol:
-/// what it asks for is not supported.
-pub fn refuse_binary(out: &mut Vec<u8>, request: &[u8]) {
+/// Answers a request of the binary protocol in that protocol: what it asks for is not supported.
+pub fn refuse_binary(out: &mut Vec<u8>, header: &[u8; BINARY_HEADER]) {
     const RESPONSE: u8 = 0x81;
     const NOT_SUPPORTED: u16 = 0x83;
     let text = b"there is no binary protocol; use the text protocol";
-    let mut opaque = [0; 4];
-    opaque.iter_mut().zip(request.iter().skip(12)).for_each(|(to, from)| *to = *from);
-    out.extend([RESPONSE, request.get(1).copied().unwrap_or(0), 0, 0, 0, 0]);
+    out.extend([RESPONSE, header[1], 0, 0, 0, 0]);
     out.extend(NOT_SUPPORTED.to_be_bytes());
     out.extend((text.len() as u32).to_be_bytes());
-    out.extend(opaque);
+    out.extend(&header[12..16]);
     out.extend([0; 8]);
     out.extend(text);
 }

@@ -284,7 +284,10 @@ impl Session {
     fn command(&mut self, input: &[u8], server: &mut Server<'_>) -> Step {
         if input.first() == Some(&output::BINARY) {
             // Its client would wait for an answer that it understands.
-            output::refuse_binary(self.out.text(), input);
+            let Some(header) = input.first_chunk() else {
+                return Step::Needs(output::BINARY_HEADER);
+            };
+            output::refuse_binary(self.out.text(), header);
             self.closing = true;
             return Step::Done(input.len());
         }

@@ -121,6 +121,21 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// A request of the binary protocol is answered when its header is there, whose number it returns.
+#[test]
+fn the_binary_protocol_is_refused_in_any_pieces() {
+    let mut input = vec![0; 30];
+    (input[0], input[1]) = (0x80, 0x0a);
+    input[12..16].copy_from_slice(b"1234");
+    for piece in [1, 13, 24, 30] {
+        let mut rng = Rng::stream(1, "binary");
+        let answer = output(&input, piece, &mut rng, &mut Model::default());
+        assert_eq!((&answer[..2], &answer[12..16]), (&[0x81, 0x0a][..], &b"1234"[..]), "{piece}");
+    }
+    let mut rng = Rng::stream(1, "binary");
+    assert_eq!(output(&input[..23], 23, &mut rng, &mut Model::default()), b"");
+}
+
 #[test]
 fn random_bytes_are_answered_the_same_in_any_pieces() {
     for seed in seeds(0..300) {

@@ -71,13 +71,13 @@ fn random_bytes_do_not_harm_the_server() {
 
 /// A client of the binary protocol, which waits for an answer that it understands, gets one.
 #[test]
-fn the_binary_protocol_is_refused_at_once() {
+fn the_binary_protocol_is_refused() {
     let server = Running::start(options(None, Engine::Function), Settings::default());
     // The header of a get: opcode, length of the key, the client's number.
     let mut request = vec![0x80, 0, 0, 3];
     request.extend([0, 0, 0, 0, 0, 0, 0, 3, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0, 0, 0, 0, 0]);
     request.extend(b"key");
-    for len in [1, 2, 24, request.len()] {
+    for len in [24, request.len()] {
         let mut stream = TcpStream::connect(server.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.write_all(&request[..len]).unwrap();
@@ -87,8 +87,7 @@ fn the_binary_protocol_is_refused_at_once() {
         let text = std::str::from_utf8(&answer[24..]).unwrap();
         assert_eq!(answer[8..12], (text.len() as u32).to_be_bytes());
         assert!(text.contains("use the text protocol"), "{text}");
-        let number: &[u8] = if len < 24 { &[0; 4] } else { &[0xde, 0xad, 0xbe, 0xef] };
-        assert_eq!(&answer[12..16], number, "{len} bytes");
+        assert_eq!(answer[12..16], [0xde, 0xad, 0xbe, 0xef], "{len} bytes");
     }
     server.stop();
 }
