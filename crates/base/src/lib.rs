@@ -36,5 +36,5 @@ pub use slab::Slab;
 pub use symbols::{Symbol, Symbols};
 pub use table::{Column, DataTable, Values};
 pub use timers::Timers;
-pub use units::{Bytes, Nanos, SimTime};
+pub use units::{Bytes, Nanos, SimTime, counted};
 pub use zeroed::{OutOfMemory, Zeroed, zeroed_bytes};

@@ -221,10 +221,12 @@ impl<S: Store> Fs<S> {
     pub fn unlink(&mut self, dir: u32, name: &[u8]) -> Result<()> {
         self.folder(dir)?;
         let entry = self.find_entry(dir, name)?.ok_or(FsError::NotFound)?;
-        if entry.kind == (S_IFDIR >> 12) as u8 {
+        let attr = self.attr(entry.ino);
+        // Of a file that cannot be read its folder has the type.
+        let named_dir = entry.kind == (S_IFDIR >> 12) as u8;
+        if attr.as_ref().map_or(named_dir, Attr::is_dir) {
             return Err(FsError::IsDirectory);
         }
-        let attr = self.attr(entry.ino);
         self.begin(0)?;
         self.remove_entry(dir, name)?;
         self.changed(dir)?;

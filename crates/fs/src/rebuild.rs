@@ -58,8 +58,7 @@ impl<S: Store> Fs<S> {
         drop(chunks);
         self.hash_seed = hash_seed(self.log.fs_id);
         self.forget_freed(&doubtful)?;
-        let what = "the newest state that is left of each file was taken";
-        self.accepted = BTreeSet::from([what.into()]);
+        self.accepted.insert("the newest state that is left of each file was taken".into());
         let changed = self.rebuild_counts()?;
         Ok(Recovered {
             end: found.durable,

@@ -22,7 +22,7 @@ use crate::usage::{Usage, UsageTable};
 pub enum Damage {
     /// It fails.
     Refuse,
-    /// It takes the newest state that is whole.
+    /// It takes the newest state that is left of each file.
     Accept,
 }
 
@@ -111,16 +111,12 @@ impl<S: Store> Fs<S> {
         }
         let recovered = match fs.recover_from_checkpoint(&mut found, damage) {
             Ok(recovered) if damage == Damage::Accept && recovered.is_damaged => {
-                let accepted = std::mem::take(&mut fs.accepted);
-                let recovered = fs.recover_from_summaries(&mut found)?;
-                fs.accepted.extend(accepted);
                 fs.lost_changes = true;
-                recovered
+                fs.recover_from_summaries(&mut found)?
             }
             Err(FsError::NoCheckpoint) if damage == Damage::Accept => {
-                let recovered = fs.recover_from_summaries(&mut found)?;
                 fs.accepted.insert("no checkpoint can be read".into());
-                recovered
+                fs.recover_from_summaries(&mut found)?
             }
             recovered => recovered?,
         };

@@ -6,7 +6,7 @@
 
 mod zoned;
 
-use prism_base::Bytes;
+use prism_base::{Bytes, counted};
 use prism_ftl::FtlConfig;
 
 use crate::spec::{DriveSpec, DriveSpecError};
@@ -264,8 +264,8 @@ fn describe(full: &DriveSpec, fitted: &DriveSpec, changes: &mut Vec<String>) {
     if a.dies() != b.dies() {
         changes.push(format!(
             "{} on {} instead of {} on {} (--capacity {}GiB has all)",
-            many(b.dies(), "die"),
-            many(b.channels, "channel"),
+            counted(b.dies().into(), "die"),
+            counted(b.channels.into(), "channel"),
             a.dies(),
             a.channels,
             capacity_of_all_dies(full).div_ceil(Bytes(1 << 30)),
@@ -305,10 +305,6 @@ fn describe(full: &DriveSpec, fitted: &DriveSpec, changes: &mut Vec<String>) {
     {
         changes.push(format!("an SLC region of the first {now} instead of {before}"));
     }
-}
-
-fn many(count: u32, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

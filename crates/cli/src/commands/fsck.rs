@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
+use prism_base::counted;
 use prism_fs::{Access, Config, Damage, FsError};
 use prism_fsmount::{MountError, open};
 
@@ -63,10 +64,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         0 => Ok(()),
         count => Err(Failure::Finding(format!("{name}: {}", counted(count as u64, "problem")))),
     }
-}
-
-fn counted(count: u64, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Damage because of which a mount is refused is a finding.

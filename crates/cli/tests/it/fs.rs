@@ -184,15 +184,21 @@ fn a_mount_is_refused_on_what_is_no_empty_folder() {
     assert_eq!(std::fs::read(name("place/hidden")).unwrap(), b"hidden");
 }
 
+/// A file system with an empty file.
+fn new_file(disk: &Path) -> (prism_fs::Fs<prism_fsmount::AnyStore>, u32) {
+    let mut fs = prism_fsmount::make(disk, prism_base::Bytes(64 << 20)).unwrap().fs;
+    let new = prism_fs::NewFile { mode: 0o100_644, uid: 0, gid: 0, rdev: 0, umask: 0 };
+    let file = fs.make(prism_fs::ROOT, b"file", new).unwrap();
+    (fs, file)
+}
+
 /// A block of a file is damaged: the check says so with exit code 1, also after a repair.
 #[test]
 fn damage_is_found_with_exit_code_1() {
     let folder = folder();
     let disk = folder.path().join("disk");
     let path = disk.to_str().unwrap();
-    let mut fs = prism_fsmount::make(&disk, prism_base::Bytes(64 << 20)).unwrap().fs;
-    let new = prism_fs::NewFile { mode: 0o100_644, uid: 0, gid: 0, rdev: 0, umask: 0 };
-    let file = fs.make(prism_fs::ROOT, b"file", new).unwrap();
+    let (mut fs, file) = new_file(&disk);
     fs.write(file, 0, &[0xab; 4096]).unwrap();
     fs.unmount().unwrap();
     drop(fs);
@@ -252,9 +258,7 @@ fn a_damaged_checkpoint_is_refused_and_repaired() {
     let folder = folder();
     let disk = folder.path().join("disk");
     let path = disk.to_str().unwrap();
-    let mut fs = prism_fsmount::make(&disk, prism_base::Bytes(64 << 20)).unwrap().fs;
-    let new = prism_fs::NewFile { mode: 0o100_644, uid: 0, gid: 0, rdev: 0, umask: 0 };
-    let file = fs.make(prism_fs::ROOT, b"file", new).unwrap();
+    let (mut fs, file) = new_file(&disk);
     fs.write(file, 0, &[7; 10_000]).unwrap();
     fs.checkpoint().unwrap();
     fs.write(file, 0, &[8; 4096]).unwrap();

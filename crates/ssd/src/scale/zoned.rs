@@ -3,9 +3,9 @@
 //! The number of dies stays, because zoned drives differ most in the number of dies of a zone. So
 //! does the share of the blocks that are not needed for zones.
 
-use prism_base::Bytes;
+use prism_base::{Bytes, counted};
 
-use super::{PROGRAM_UNITS_PER_BLOCK_MIN, Scaled, many};
+use super::{PROGRAM_UNITS_PER_BLOCK_MIN, Scaled};
 use crate::spec::{DriveSpec, DriveSpecError};
 
 /// The fewest zones of a drive: with less, a host FTL has too few victims to choose from.
@@ -56,7 +56,7 @@ pub(super) fn fit(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSp
         ));
     }
     if zones != u64::from(shape.count) {
-        changes.push(format!("{} instead of {}", many(zones as u32, "zone"), shape.count));
+        changes.push(format!("{} instead of {}", counted(zones, "zone"), shape.count));
     }
     if program_units != program_units_full {
         let holds = fitted.zone_shape().expect("a zoned drive").capacity;
