@@ -145,6 +145,7 @@ fn random_reads_end_while_other_calls_go_on() {
         let mut rng = Rng::stream(seed, "reads");
         let kind = if seed % 2 == 0 { Kind::Flash } else { Kind::Drive };
         let store = MemoryStore::new(24, 32, kind);
+        let device = store.clone();
         let mut world = World::new(Fs::format(store, 7, config(seed), TIME).unwrap());
         world.long = true;
         for _ in 0..10 {
@@ -159,17 +160,20 @@ fn random_reads_end_while_other_calls_go_on() {
                     let at = at * BLOCK as u64;
                     let expected = file.content.read(at, len);
                     match world.fs.begin_read(file.ino, at, len, memory).unwrap() {
-                        Some(read) => open.push((read, expected)),
+                        Some(read) => open.push((read, expected, device.ops())),
                         None => assert!(world.fs.read(file.ino, at, len).unwrap() == expected),
                     }
                 }
                 if !open.is_empty() && rng.chance(0.3) {
                     let any = rng.below(open.len() as u64) as usize;
-                    let (read, expected) = open.swap_remove(any);
+                    let (read, expected, begun) = open.swap_remove(any);
                     match read.wait() {
                         Some(found) => assert!(found == expected, "seed {seed}"),
                         None => again += 1,
                     }
+                    // Its segment may have been freed and be written again. What was written before
+                    // the read began was complete then.
+                    assert!(device.take_met().is_none_or(|met| met >= begun), "seed {seed}");
                     right += 1;
                 }
             }
