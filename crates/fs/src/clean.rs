@@ -9,10 +9,17 @@ use crate::config::Victim;
 use crate::error::{FsError, Result};
 use crate::format::{ENTRIES, Entry, Kind, block_of};
 use crate::fs::{Access, Dirty, Fs, Key, Space, XATTR};
+use crate::names::GROWTH;
 use crate::node::{HOLE, Node, Pointer, XATTRS};
 
 /// Dirty nodes and blocks of folders at which a transaction is written.
 const DIRTY_META_MAX: usize = 4096;
+
+/// Blocks that only renames can use, which so work when all others are refused, and the part of a
+/// very small device that they are at most. A rename makes room in one folder for what it takes in
+/// another, so that they last for many.
+const FOR_RENAMES: u64 = 2 * GROWTH;
+const FOR_RENAMES_PART: u64 = 16;
 
 /// What lives in a segment.
 #[derive(Default)]
@@ -30,16 +37,22 @@ impl<S: Store> Fs<S> {
     }
 
     /// Blocks that can be used: the rest is for cleaning, checkpoints and summaries.
-    pub(crate) fn capacity(&self) -> u64 {
+    fn capacity(&self) -> u64 {
         let segments = self.usage.segments.len() as u64;
         let kept = 8 + segments / 64;
         (segments - kept) * u64::from(self.log.blocks_per_segment) * 15 / 16
     }
 
+    /// Blocks that all calls but renames can use.
+    pub(crate) fn capacity_of_files(&self) -> u64 {
+        let capacity = self.capacity();
+        capacity - FOR_RENAMES.min(capacity / FOR_RENAMES_PART)
+    }
+
     /// Space for files and their metadata.
     #[must_use]
     pub fn space(&self) -> Space {
-        let blocks = self.capacity();
+        let blocks = self.capacity_of_files();
         let used = self.used_blocks().saturating_sub(self.blocks_of_removals());
         let free = blocks.saturating_sub(used);
         let nodes = self.table.used() as u64;
@@ -70,12 +83,21 @@ impl<S: Store> Fs<S> {
     /// # Errors
     /// [`FsError::NoSpace`] if they are not there; [`FsError::ReadOnly`]; those of the store.
     pub(crate) fn begin(&mut self, growth: u64) -> Result<()> {
+        self.begin_within(self.capacity_of_files(), growth)
+    }
+
+    /// As [`Fs::begin`], for the rename of a file, which works on a full device, too.
+    pub(crate) fn begin_rename(&mut self, growth: u64) -> Result<()> {
+        self.begin_within(self.capacity(), growth)
+    }
+
+    fn begin_within(&mut self, capacity: u64, growth: u64) -> Result<()> {
         if self.access == Access::ReadOnly || self.log.failure().is_some() {
             return Err(FsError::ReadOnly);
         }
-        if growth > 0 && self.used_blocks() + growth > self.capacity() {
+        if growth > 0 && self.used_blocks() + growth > capacity {
             self.finish_removals()?;
-            if self.used_blocks() + growth > self.capacity() {
+            if self.used_blocks() + growth > capacity {
                 return Err(FsError::NoSpace);
             }
         }
@@ -104,7 +126,7 @@ impl<S: Store> Fs<S> {
         }
         // What is removed need not be copied.
         self.finish_removals()?;
-        if growth > 0 && self.cleaned_in_vain() {
+        if growth > 0 && self.cleaned_in_vain(growth) {
             return Err(FsError::NoSpace);
         }
         // Each checkpoint writes all dirty nodes, which are many if overwrites are anywhere: it has
@@ -126,17 +148,17 @@ impl<S: Store> Fs<S> {
             }
         }
         if growth > 0 && self.free_blocks() < self.pending(growth) + kept {
-            self.in_vain = Some((self.used_blocks(), self.log.counts.total()));
+            self.in_vain = Some((self.used_blocks() + growth, self.log.counts.total()));
             return Err(FsError::NoSpace);
         }
         Ok(())
     }
 
-    /// Whether cleaning found too little a short time ago, and no space was given back since: a
-    /// program that tries again and again would wear out the flash.
-    fn cleaned_in_vain(&self) -> bool {
-        self.in_vain.is_some_and(|(used, written)| {
-            self.used_blocks() >= used
+    /// Whether cleaning found too little for so much a short time ago, and no space was given back
+    /// since: a program that tries again and again would wear out the flash.
+    fn cleaned_in_vain(&self, growth: u64) -> bool {
+        self.in_vain.is_some_and(|(wanted, written)| {
+            self.used_blocks() + growth >= wanted
                 && self.log.counts.total() - written < u64::from(self.log.blocks_per_segment)
         })
     }

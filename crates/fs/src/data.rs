@@ -291,7 +291,7 @@ impl<S: Store> Fs<S> {
         Ok(())
     }
 
-    /// Reserves space in a file, or makes holes or zeros.
+    /// Reserves space in a file, or makes holes or zeros. Nothing is zeroed if there is no space.
     ///
     /// # Errors
     /// [`FsError::NoSpace`], [`FsError::TooBig`], [`FsError::Invalid`].
@@ -306,16 +306,25 @@ impl<S: Store> Fs<S> {
             self.begin(0)?;
             self.zero_range(ino, offset, end)?;
         } else {
-            if last - first > self.capacity() {
+            if last - first > self.capacity_of_files() {
                 return Err(FsError::NoSpace);
+            }
+            // In parts, since free segments have to hold all nodes that a call changes.
+            let parts =
+                || (first..last).step_by(BATCH as usize).map(|at| (at, last.min(at + BATCH)));
+            for (begin, end) in parts() {
+                let growth = self.growth(ino, begin, end)?;
+                self.begin(growth)?;
+                self.reserve_blocks(ino, begin, end)?;
             }
             if matches!(how, Allocate::Zero | Allocate::ZeroKeepSize) {
                 self.begin(0)?;
                 self.zero_range(ino, offset, end)?;
-            }
-            // In parts, since free segments have to hold all nodes that a call changes.
-            for part in (first..last).step_by(BATCH as usize) {
-                self.reserve_blocks(ino, part, last.min(part + BATCH))?;
+                // Those that were zeroed have given back what this takes.
+                for (begin, end) in parts() {
+                    self.begin(0)?;
+                    self.reserve_blocks(ino, begin, end)?;
+                }
             }
         }
         let extends = matches!(how, Allocate::Extend | Allocate::Zero);
@@ -331,9 +340,8 @@ impl<S: Store> Fs<S> {
         Ok(())
     }
 
+    /// Reserves the blocks of a range that have no place.
     fn reserve_blocks(&mut self, ino: u32, first: u64, last: u64) -> Result<()> {
-        let growth = self.growth(ino, first, last)?;
-        self.begin(growth)?;
         for index in first..last {
             let key = (ino, index);
             if self.dirty_block(key).is_none() && self.pointer(key)?.addr == HOLE {

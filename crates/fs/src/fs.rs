@@ -94,7 +94,7 @@ pub struct Fs<S> {
     pub(crate) root_segment: Option<u32>,
     /// Segments that cleaning cannot empty, because blocks in it are damaged.
     pub(crate) stuck: BTreeSet<u32>,
-    /// Blocks used, and written in all, when cleaning found too little space.
+    /// Blocks that were to be used, and written in all, when cleaning found too little space.
     pub(crate) in_vain: Option<(u64, u64)>,
     /// Sizes of files whose data at the end were not written yet, so that their inodes on flash
     /// have smaller ones.

@@ -13,7 +13,7 @@ use crate::xattr::Pairs;
 pub const LINKS_MAX: u32 = 1 << 24;
 /// Blocks by which a call that adds a name may grow the file system: buckets, their nodes, an
 /// inode.
-const GROWTH: u64 = 40;
+pub(crate) const GROWTH: u64 = 40;
 
 /// A file to be made.
 #[derive(Clone, Copy, Debug)]
@@ -308,7 +308,7 @@ impl<S: Store> Fs<S> {
             if is_dir && self.is_below(dir, target.ino)? {
                 return Err(FsError::Invalid("a folder cannot be moved below itself"));
             }
-            self.begin(GROWTH)?;
+            self.begin(0)?;
             self.set_entry(dir, name, target.ino, target.kind)?;
             self.set_entry(new_dir, new_name, old.ino, old.kind)?;
             self.moved(target.ino, new_dir, dir)?;
@@ -327,7 +327,13 @@ impl<S: Store> Fs<S> {
         } else if moved.is_dir() && self.attr(new_dir)?.nlink >= LINKS_MAX {
             return Err(FsError::TooManyLinks);
         }
-        self.begin(2 * GROWTH)?;
+        match &target {
+            // The entries are changed in their places.
+            Some(_) if how != Rename::Whiteout => self.begin(0)?,
+            None if how != Rename::Whiteout => self.begin_rename(GROWTH)?,
+            // Another file is made below.
+            _ => self.begin(2 * GROWTH)?,
+        }
         match &target {
             Some(_) => self.set_entry(new_dir, new_name, old.ino, old.kind)?,
             None => self.add_entry(new_dir, new_name, old.ino, old.kind)?,

@@ -226,7 +226,7 @@ fn one_life(seed: u64, rounds: u64) -> usize {
 #[test]
 fn random_many_cuts_in_one_life() {
     let mut cuts = 0;
-    for seed in seeds(0..12) {
+    for seed in seeds(0..14) {
         cuts += one_life(seed, 75);
     }
     assert!(!all_seeds() || cuts >= 2_400, "{cuts} losses of power");

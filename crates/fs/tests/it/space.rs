@@ -1,7 +1,7 @@
 //! A full device: cleaning, the end of space, and space that comes back.
 
 use prism_base::Rng;
-use prism_fs::{Allocate, Config, Fs, FsError, NewFile, ROOT, S_IFREG};
+use prism_fs::{Allocate, Config, Fs, FsError, NewFile, ROOT, Rename, S_IFDIR, S_IFREG};
 use prism_segments::Store;
 use prism_testkit::seeds;
 
@@ -44,6 +44,88 @@ fn a_full_file_system_takes_deletes_and_gives_the_space_back() {
         fs.unlink(ROOT, b"keep").unwrap();
         fs.checkpoint().unwrap();
         assert_eq!(fs.check().unwrap().problems, []);
+    }
+}
+
+/// What has no space to be zeroed stays as it is, and what has its space can be zeroed.
+#[test]
+fn zeroing_on_a_full_device_is_done_or_changes_nothing() {
+    for how in [Allocate::Zero, Allocate::ZeroKeepSize] {
+        let store = MemoryStore::new(64, 32, Kind::Flash);
+        let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+        let file = fs.make(ROOT, b"file", FILE).unwrap();
+        fs.write(file, 0, &[5; 40_000]).unwrap();
+        let large = fs.make(ROOT, b"large", FILE).unwrap();
+        fill(&mut fs, large);
+        assert_eq!(fs.allocate(file, 100, 4 << 20, how), Err(FsError::NoSpace));
+        assert!(fs.read(file, 0, 50_000).unwrap() == [5; 40_000]);
+        assert_eq!(fs.allocate(file, 100, 39_000, how), Ok(()));
+        let zeroed = [vec![5; 100], vec![0; 39_000], vec![5; 900]].concat();
+        assert!(fs.read(file, 0, 50_000).unwrap() == zeroed);
+        fs.write(file, 0, &[6; 40_000]).unwrap();
+        assert_eq!(fs.check().unwrap().problems, []);
+    }
+}
+
+/// A full device takes renames: of files over others, to new names, in other folders.
+#[test]
+fn random_renames_on_a_full_device() {
+    for seed in seeds(0..6) {
+        let mut rng = Rng::stream(seed, "renames");
+        let store = MemoryStore::new(64, 32, Kind::Flash);
+        let mut fs = Fs::format(store.clone(), 7, config(seed), TIME).unwrap();
+        let folder = NewFile { mode: S_IFDIR | 0o755, ..FILE };
+        let dirs = [ROOT, fs.make(ROOT, b"folder", folder).unwrap()];
+        let mut files: Vec<(u32, Vec<u8>)> = Vec::new();
+        for number in 0..200 {
+            let name = format!("file {number}").into_bytes();
+            fs.make(dirs[number % 2], &name, FILE).unwrap();
+            files.push((dirs[number % 2], name));
+        }
+        let large = fs.make(ROOT, b"large", FILE).unwrap();
+        let blocks = fill(&mut fs, large);
+        // Metadata, too.
+        let mut names = 0;
+        while fs.make(ROOT, format!("empty {names}").as_bytes(), FILE).is_ok() {
+            names += 1;
+        }
+        for number in 0..1000 {
+            let at = rng.below(files.len() as u64) as usize;
+            let dir = dirs[rng.below(2) as usize];
+            let (from, name) = files[at].clone();
+            let (to, new) = match rng.below(3) {
+                0 => files[rng.below(files.len() as u64) as usize].clone(),
+                1 => (dir, format!("a new name {number}").into_bytes()),
+                _ => (dir, vec![b'a' + (number % 26) as u8; 200]),
+            };
+            let exists = files.iter().position(|file| *file == (to, new.clone()));
+            let how = if exists.is_some() && rng.chance(0.5) {
+                Rename::Exchange
+            } else {
+                Rename::Replace
+            };
+            let renamed = fs.rename((from, &name), (to, &new), how);
+            assert_eq!(renamed, Ok(()), "seed {seed}: rename {number}");
+            if how == Rename::Replace {
+                files[at] = (to, new);
+                if let Some(other) = exists.filter(|&other| other != at) {
+                    files.swap_remove(other);
+                }
+            }
+            if rng.chance(0.02) {
+                fs.fsync(&[ROOT]).unwrap();
+                fs.write(large, rng.below(blocks) * 4096, &[9; 4096]).unwrap();
+            }
+            if files.len() < 20 {
+                break;
+            }
+        }
+        fs.unmount().unwrap();
+        let mut fs = mount(MemoryStore::of(store.image(), Kind::Flash, 1), config(seed)).unwrap();
+        assert_eq!(fs.check().unwrap().problems, []);
+        for (dir, name) in files {
+            assert!(fs.lookup(dir, &name).is_ok(), "seed {seed}");
+        }
     }
 }
 
