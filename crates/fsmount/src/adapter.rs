@@ -23,7 +23,7 @@ use crate::convert::{
     unwritten_blocks,
 };
 use crate::open::{AnyStore, now};
-use crate::opens::{DIRECT, Opens};
+use crate::opens::{CACHED, DIRECT, Opens};
 use crate::options::{AtOnce, MountOptions};
 use crate::run::capabilities;
 use crate::shared::Shared;
@@ -186,9 +186,17 @@ impl Filesystem for Adapter {
         let _ = self.with(|fs| fs.release(number(ino), nlookup));
     }
 
-    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.with(|fs| fs.get_attr(number(ino))) {
-            Ok(attr) => reply.attr(&TTL, &file_attr(number(ino), &attr)),
+    fn getattr(&self, _: &Request, ino: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
+        let (file, full) = (number(ino), &self.shared.full);
+        let attr = self.with(|fs| match handle {
+            Some(CACHED) if full.refuses(file, || fs.space().free) => Err(FsError::NoSpace),
+            _ => fs.get_attr(file),
+        });
+        match attr {
+            Ok(attr) => {
+                full.keep_invalid(file);
+                reply.attr(&TTL, &file_attr(file, &attr));
+            }
             Err(error) => reply.error(error),
         }
     }
@@ -351,7 +359,12 @@ impl Filesystem for Adapter {
             if from_cache {
                 // The kernel takes less than everything for everything.
                 let write = if self.writeback { Fs::write_cached } else { Fs::write };
-                return write(fs, number(ino), offset, data).map(|()| data.len());
+                let written = write(fs, number(ino), offset, data);
+                if written == Err(FsError::NoSpace) {
+                    let wanted = fs.space().free + data.len().div_ceil(4096) as u64;
+                    self.shared.full.lost(number(ino), wanted);
+                }
+                return written.map(|()| data.len());
             }
             let written = fs.write_what_fits(number(ino), offset, data)?;
             // The kernel asks for an fsync only of files that are in its cache.
@@ -398,7 +411,9 @@ impl Filesystem for Adapter {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.opens.close(number(ino), handle);
+        if self.opens.close(number(ino), handle) {
+            self.shared.full.closed(number(ino));
+        }
         reply.ok();
     }
 

@@ -4,6 +4,7 @@
 mod adapter;
 mod batches;
 mod convert;
+mod full;
 mod listed;
 mod memory;
 mod open;

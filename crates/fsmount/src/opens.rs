@@ -15,7 +15,7 @@ use fuser::{FileHandle, FopenFlags};
 /// Handles: of a file that is not written, that passes the cache by, and that is written to it.
 const READ: FileHandle = FileHandle(0);
 pub const DIRECT: FileHandle = FileHandle(1);
-const CACHED: FileHandle = FileHandle(2);
+pub const CACHED: FileHandle = FileHandle(2);
 
 /// Files that are open for writing: how often, and with which handle.
 #[derive(Default)]
@@ -43,18 +43,19 @@ impl Opens {
         (*handle, flags)
     }
 
-    /// Closes a file that [`Opens::open`] opened.
-    pub fn close(&self, file: u32, handle: FileHandle) {
+    /// Closes a file that [`Opens::open`] opened; returns whether it was the last to write.
+    pub fn close(&self, file: u32, handle: FileHandle) -> bool {
         if handle == READ {
-            return;
+            return false;
         }
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, count)) = files.get_mut(&file) {
-            *count -= 1;
-            if *count == 0 {
-                files.remove(&file);
-            }
+        let Some((_, count)) = files.get_mut(&file) else { return false };
+        *count -= 1;
+        let is_last = *count == 0;
+        if is_last {
+            files.remove(&file);
         }
+        is_last
     }
 }
 
@@ -68,11 +69,9 @@ mod tests {
         let open = |file, is_direct| opens.open(file, true, || is_direct).0;
         assert_eq!((open(7, false), open(7, true), open(8, true)), (CACHED, CACHED, DIRECT));
         assert_eq!(opens.open(8, false, || panic!("a reader is not asked")).0, READ);
-        opens.close(7, CACHED);
-        opens.close(8, READ);
+        assert!(!opens.close(7, CACHED) && !opens.close(8, READ));
         assert_eq!((open(7, true), open(8, false)), (CACHED, DIRECT));
-        opens.close(7, CACHED);
-        opens.close(7, CACHED);
+        assert!(!opens.close(7, CACHED) && opens.close(7, CACHED));
         assert_eq!(open(7, true), DIRECT, "the last was closed");
     }
 }

@@ -173,6 +173,7 @@ fn answer_requests(
     let session = fuser::spawn_mount(requests, folder, &session).map_err(failed)?;
     if let Some(work) = &mut work {
         work.listed = Listed::new(path, &at);
+        work.shared.full.begin(session.notifier());
     }
     ready();
     let mut in_use = Some(in_use);

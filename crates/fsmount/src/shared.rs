@@ -10,6 +10,7 @@ use prism_fs::{Fs, FsError};
 
 use crate::batches::Batches;
 use crate::convert::answer;
+use crate::full::Full;
 use crate::open::{AnyStore, now};
 use crate::run::WRITE_MAX;
 
@@ -28,11 +29,13 @@ fn without_lock<T>(wait: impl FnOnce() -> T) -> T {
 pub struct Shared {
     fs: Mutex<Fs<AnyStore>>,
     batches: Mutex<Batches<ReplyEmpty>>,
+    /// Files that lost data because the device was full.
+    pub full: Full,
 }
 
 impl Shared {
     pub fn new(fs: Fs<AnyStore>) -> Self {
-        Self { fs: Mutex::new(fs), batches: Mutex::default() }
+        Self { fs: Mutex::new(fs), batches: Mutex::default(), full: Full::default() }
     }
 
     /// The file system. A thread that panicked may have left it half changed in memory, so no other

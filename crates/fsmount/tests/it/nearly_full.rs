@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use prism_base::Rng;
@@ -134,4 +134,54 @@ fn writes_that_pass_the_cache_by_are_durable_with_dsync_and_seen() {
     let found = copy.lookup(prism_fs::ROOT, b"log").unwrap();
     assert!(copy.read(found, 0, 1 << 20).unwrap() == content, "what was acknowledged");
     drop((log, reader, mounted));
+}
+
+/// A file that was opened with enough space is in the cache, where writes succeed without space.
+/// They fail after the first data were lost, and again succeed when there is space.
+#[test]
+fn a_file_that_lost_data_cannot_be_written_until_there_is_space() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let mounted = Mount::new(&file, &at, "");
+    fs::write(at.join("filler"), vec![7; 8 << 20]).unwrap();
+    let paths = ["one", "two", "other"].map(|name| at.join(name));
+    let open = |path: &PathBuf| File::options().read(true).write(true).create_new(true).open(path);
+    let [one, two, other] = paths.each_ref().map(|path| open(path).unwrap());
+    (&other).write_all(&[1; 5000]).unwrap();
+    other.sync_all().unwrap();
+    // Much more than the kernel collects.
+    let piece = vec![1; 65_536];
+    for file in [&one, &two] {
+        let failed = (0..10_000).find_map(|_| { file }.write_all(&piece).err());
+        assert_eq!(failed.expect("it is full").kind(), ErrorKind::StorageFull);
+        assert_eq!(file.sync_all().unwrap_err().kind(), ErrorKind::StorageFull);
+        for _ in 0..3 {
+            // A caller that asks for attributes gets them, and changes nothing.
+            assert!(fs::metadata(&paths[0]).unwrap().len() > 1 << 20);
+            assert!(file.metadata().unwrap().len() > 1 << 20);
+            std::thread::sleep(Duration::from_millis(200));
+            let end = file.metadata().unwrap().len();
+            assert_eq!(file.read_at(&mut [0; 9], end).unwrap(), 0, "a read at the end");
+            let failed = { file }.write_all(&piece).unwrap_err();
+            assert_eq!(failed.kind(), ErrorKind::StorageFull);
+        }
+    }
+    // What has its place can be written.
+    other.write_all_at(&[2; 5000], 0).unwrap();
+    other.sync_all().unwrap();
+    fs::remove_file(at.join("filler")).unwrap();
+    // The kernel forgets the file some time after it is removed.
+    let has_space = || rustix::fs::statvfs(&at).unwrap().f_bavail > 1024;
+    let mut waits = (0..1000).map(|_| std::thread::sleep(Duration::from_millis(10)));
+    assert!(has_space() || waits.any(|()| has_space()));
+    for file in [&one, &two] {
+        let from = file.metadata().unwrap().len();
+        file.write_all_at(&piece, from).unwrap();
+        file.sync_all().unwrap();
+        let mut found = vec![0; piece.len()];
+        file.read_exact_at(&mut found, from).unwrap();
+        assert!(found == piece);
+    }
+    drop((one, two, other, mounted));
+    assert_whole(&file);
 }

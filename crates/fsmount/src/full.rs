@@ -1,0 +1,94 @@
+//! Files that have lost data because the device was full, so that the next write(2) fails.
+//!
+//! A write to the kernel's cache succeeds without space, and the kernel reports only with fsync or
+//! close that the data could not be written later. Before each write to its cache the kernel needs
+//! the attributes of the file, and asks for them with the handle if they are not valid any more. So
+//! when such data are lost, the attributes are made invalid, and the answer to that question is
+//! that there is no space, until there is. A question without a handle, as that of stat(2), is
+//! answered; the attributes are made invalid before, because of which the kernel passes the answer
+//! on and does not keep it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use fuser::{INodeNo, Notifier};
+
+/// Files that lost data and are open for writing.
+#[derive(Default)]
+pub struct Full {
+    /// Free blocks with which each can be written again.
+    files: Mutex<HashMap<u32, u64>>,
+    notifier: OnceLock<Notifier>,
+}
+
+impl Full {
+    fn files(&self) -> MutexGuard<'_, HashMap<u32, u64>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notices go to this kernel.
+    pub fn begin(&self, notifier: Notifier) {
+        // It is called once for each mount.
+        let _ = self.notifier.set(notifier);
+    }
+
+    /// The attributes that the kernel has of a file are not valid any more. It takes the notice at
+    /// once: the file is open, so that this does not drop it.
+    fn invalidate(&self, file: u32) {
+        // A kernel that has forgotten the file has no attributes of it.
+        let notify = |to: &Notifier| to.inval_inode(INodeNo(file.into()), -1, 0);
+        let _ = self.notifier.get().map(notify);
+    }
+
+    /// Data of a file from the kernel's cache could not be written; they need `wanted` free blocks.
+    pub fn lost(&self, file: u32, wanted: u64) {
+        self.files().insert(file, wanted);
+        self.invalidate(file);
+    }
+
+    /// Whether a write to a file has to fail. `free` is asked for the free blocks if the file has
+    /// lost data.
+    pub fn refuses(&self, file: u32, free: impl FnOnce() -> u64) -> bool {
+        let mut files = self.files();
+        let Some(&wanted) = files.get(&file) else { return false };
+        if free() < wanted {
+            return true;
+        }
+        files.remove(&file);
+        false
+    }
+
+    /// Takes care that the kernel does not keep the attributes of a file that it is about to get.
+    /// It keeps those of a change (`setattr`) in any case, and writes to its cache go on until data
+    /// are lost again.
+    pub fn keep_invalid(&self, file: u32) {
+        let is_lost = self.files().contains_key(&file);
+        if is_lost {
+            self.invalidate(file);
+        }
+    }
+
+    /// Forgets a file that is not open for writing any more.
+    pub fn closed(&self, file: u32) {
+        self.files().remove(&file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_refused_until_there_is_space() {
+        let full = Full::default();
+        assert!(!full.refuses(7, || panic!("the file lost nothing")));
+        full.lost(7, 10);
+        full.lost(8, 10);
+        assert!(full.refuses(7, || 9) && full.refuses(8, || 9) && !full.refuses(9, || 0));
+        full.keep_invalid(8);
+        assert!(!full.refuses(7, || 10), "there is space");
+        assert!(!full.refuses(7, || 0), "until data are lost again");
+        full.closed(8);
+        assert!(!full.refuses(8, || 0));
+    }
+}
