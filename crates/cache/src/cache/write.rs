@@ -13,6 +13,8 @@ use prism_segments::Store;
 const WRITES: u16 = 2;
 /// Numbers of insertions that are recorded at once.
 const NUMBERS: u64 = 1 << 20;
+/// What is wrong if no slab can be opened and none is to be erased.
+const NO_SLABS: &str = "the cache has no block that can be erased; replace the device";
 
 impl<S: Store> Cache<S> {
     /// The next number of an insertion.
@@ -96,7 +98,9 @@ impl<S: Store> Cache<S> {
     fn open_slab(&mut self, stream: usize) -> Result<u32, Refusal> {
         if stream != COPIES && self.store.available() <= FOR_COPIES {
             self.clean();
-            if self.store.available() <= FOR_COPIES {
+            // If nothing is cleaned, no copy needs the last slab. If there is none, the store has
+            // the error because of which blocks are missing.
+            if self.store.available() <= FOR_COPIES && !self.is_stuck() {
                 return Err(Refusal::Busy);
             }
         }
@@ -115,13 +119,23 @@ impl<S: Store> Cache<S> {
             }
             Ok(None) => {
                 self.buffers.free.push(buffer);
-                Err(Refusal::Busy)
+                match stream != COPIES && self.is_stuck() && self.store.available() == 0 {
+                    true => Err(self.refuse(FlashError::NoSpace { what: NO_SLABS.into() })),
+                    false => Err(Refusal::Busy),
+                }
             }
             Err(error) => {
                 self.buffers.free.push(buffer);
                 Err(self.refuse(error))
             }
         }
+    }
+
+    /// Whether nothing is in progress that could free a slab. Cleaning, which was tried, has found
+    /// none then whose items are on flash.
+    fn is_stuck(&mut self) -> bool {
+        let awaits_erase = self.store.unused() > self.store.available();
+        self.victims.is_empty() && self.unsynced.is_empty() && self.is_idle() && !awaits_erase
     }
 
     fn begin_slab(&mut self, slab: u32, number: u64, buffer: u16) {
