@@ -130,7 +130,10 @@ fn root_gives_up_its_privileges() {
     let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(folder.path(), everyone).unwrap();
     let program = folder.path().join("prism");
-    std::fs::copy(env!("CARGO_BIN_EXE_prism"), &program).unwrap();
+    // By another process: a child that another test starts now would have a file open for writing
+    // that this process copies, and the program could not be started.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_prism")).arg(&program).status();
+    assert!(copied.unwrap().success());
     let socket = folder.path().join("socket");
     let mut child = Command::new(&program)
         .args(["cache", "serve", "-u", "daemon", "--size", "64MiB", "-I", "256k", "-s"])
