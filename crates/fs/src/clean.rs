@@ -15,10 +15,11 @@ use crate::node::{HOLE, Node, Pointer, XATTRS};
 /// Dirty nodes and blocks of folders at which a transaction is written.
 const DIRTY_META_MAX: usize = 4096;
 
-/// Blocks that only renames can use, which so work when all others are refused, and the part of a
-/// very small device that they are at most. A rename makes room in one folder for what it takes in
-/// another, so that they last for many.
-const FOR_RENAMES: u64 = 2 * GROWTH;
+/// Blocks that only renames to new names can use, which so work when other calls are refused, and
+/// the part of a very small device that they are at most. Such a rename takes a block if the
+/// bucket of the new name is full, and gives one back only if that of the old name becomes empty;
+/// it is refused when it could need more than is left of them.
+const FOR_RENAMES: u64 = 3 * GROWTH;
 const FOR_RENAMES_PART: u64 = 16;
 
 /// What lives in a segment.
@@ -86,7 +87,7 @@ impl<S: Store> Fs<S> {
         self.begin_within(self.capacity_of_files(), growth)
     }
 
-    /// As [`Fs::begin`], for the rename of a file, which works on a full device, too.
+    /// As [`Fs::begin`], for a rename to a new name, which works on a full device, too.
     pub(crate) fn begin_rename(&mut self, growth: u64) -> Result<()> {
         self.begin_within(self.capacity(), growth)
     }
@@ -95,12 +96,7 @@ impl<S: Store> Fs<S> {
         if self.access == Access::ReadOnly || self.log.failure().is_some() {
             return Err(FsError::ReadOnly);
         }
-        if growth > 0 && self.used_blocks() + growth > capacity {
-            self.finish_removals()?;
-            if self.used_blocks() + growth > capacity {
-                return Err(FsError::NoSpace);
-            }
-        }
+        self.admit(capacity, growth)?;
         self.make_space(growth)?;
         if self.dirty.len() >= self.dirty_max() {
             self.write_groups()?;
@@ -110,6 +106,17 @@ impl<S: Store> Fs<S> {
         }
         if self.log.opened >= self.config.checkpoint_segments {
             self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a call that would use more than `capacity`, also after pending removals.
+    pub(crate) fn admit(&mut self, capacity: u64, growth: u64) -> Result<()> {
+        if growth > 0 && self.used_blocks() + growth > capacity {
+            self.finish_removals()?;
+            if self.used_blocks() + growth > capacity {
+                return Err(FsError::NoSpace);
+            }
         }
         Ok(())
     }

@@ -306,9 +306,13 @@ impl<S: Store> Fs<S> {
             self.begin(0)?;
             self.zero_range(ino, offset, end)?;
         } else {
-            if last - first > self.capacity_of_files() {
+            let capacity = self.capacity_of_files();
+            if last - first > capacity {
                 return Err(FsError::NoSpace);
             }
+            // Parts that were reserved before one is refused would stay so.
+            let growth = self.growth(ino, first, last)?;
+            self.admit(capacity, growth)?;
             // In parts, since free segments have to hold all nodes that a call changes.
             let parts =
                 || (first..last).step_by(BATCH as usize).map(|at| (at, last.min(at + BATCH)));
@@ -318,12 +322,12 @@ impl<S: Store> Fs<S> {
                 self.reserve_blocks(ino, begin, end)?;
             }
             if matches!(how, Allocate::Zero | Allocate::ZeroKeepSize) {
-                self.begin(0)?;
-                self.zero_range(ino, offset, end)?;
-                // Those that were zeroed have given back what this takes.
-                for (begin, end) in parts() {
+                for (first, last) in parts() {
                     self.begin(0)?;
-                    self.reserve_blocks(ino, begin, end)?;
+                    let bytes = first * BLOCK as u64..last * BLOCK as u64;
+                    self.zero_range(ino, offset.max(bytes.start), end.min(bytes.end))?;
+                    // What was zeroed has given back what this takes.
+                    self.reserve_blocks(ino, first, last)?;
                 }
             }
         }

@@ -141,6 +141,7 @@ impl Adapter {
         self.with(|fs| {
             let ino = find(fs)?;
             let attr = fs.get_attr(ino)?;
+            self.shared.full.keep_invalid(ino);
             fs.hold(ino);
             Ok((file_attr(ino, &attr), Generation(attr.generation)))
         })
@@ -172,6 +173,7 @@ impl Filesystem for Adapter {
         let found = self.with(|fs| {
             let ino = fs.lookup(dir, name)?;
             let attr = named_attr(fs, ino, |fs| fs.entry_kind(dir, name))?;
+            self.shared.full.keep_invalid(ino);
             fs.hold(ino);
             Ok(attr)
         });
@@ -360,9 +362,8 @@ impl Filesystem for Adapter {
                 // The kernel takes less than everything for everything.
                 let write = if self.writeback { Fs::write_cached } else { Fs::write };
                 let written = write(fs, number(ino), offset, data);
-                if written == Err(FsError::NoSpace) {
-                    let wanted = fs.space().free + data.len().div_ceil(4096) as u64;
-                    self.shared.full.lost(number(ino), wanted);
+                if self.writeback && written == Err(FsError::NoSpace) {
+                    self.shared.full.lost(number(ino), fs.space().free, data.len());
                 }
                 return written.map(|()| data.len());
             }
@@ -448,6 +449,7 @@ impl Filesystem for Adapter {
         let listed = self.with(|fs| {
             list(fs, number(ino), offset, |fs, entry, next| {
                 let (file, generation, ttl) = named_attr(fs, entry.ino, |_| Ok(entry.kind))?;
+                self.shared.full.keep_invalid(entry.ino);
                 let (id, name) = (INodeNo(entry.ino.into()), OsStr::from_bytes(&entry.name));
                 let is_full = reply.add(id, next, name, &ttl, &file, generation);
                 // The kernel counts no reference to `.` and `..`.

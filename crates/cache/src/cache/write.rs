@@ -98,8 +98,8 @@ impl<S: Store> Cache<S> {
     fn open_slab(&mut self, stream: usize) -> Result<u32, Refusal> {
         if stream != COPIES && self.store.available() <= FOR_COPIES {
             self.clean();
-            // If nothing is cleaned, no copy needs the last slab. If there is none, the store has
-            // the error because of which blocks are missing.
+            // If nothing is cleaned, no copy needs the last slab, and `open` takes it, or has the
+            // device's error.
             if self.store.available() <= FOR_COPIES && !self.is_stuck() {
                 return Err(Refusal::Busy);
             }
@@ -131,11 +131,16 @@ impl<S: Store> Cache<S> {
         }
     }
 
-    /// Whether nothing is in progress that could free a slab. Cleaning, which was tried, has found
-    /// none then whose items are on flash.
+    /// Whether no slab will become free: none is being written, synced, cleaned or erased, and
+    /// cleaning, which was tried, found none to begin with. All are open, or were lost when their
+    /// erase failed.
     fn is_stuck(&mut self) -> bool {
         let awaits_erase = self.store.unused() > self.store.available();
-        self.victims.is_empty() && self.unsynced.is_empty() && self.is_idle() && !awaits_erase
+        !self.closing
+            && self.victims.is_empty()
+            && self.unsynced.is_empty()
+            && self.is_idle()
+            && !awaits_erase
     }
 
     fn begin_slab(&mut self, slab: u32, number: u64, buffer: u16) {

@@ -56,13 +56,23 @@ fn zeroing_on_a_full_device_is_done_or_changes_nothing() {
         let file = fs.make(ROOT, b"file", FILE).unwrap();
         fs.write(file, 0, &[5; 40_000]).unwrap();
         let large = fs.make(ROOT, b"large", FILE).unwrap();
-        fill(&mut fs, large);
+        let mut blocks = 0;
+        while fs.space().free > 700 {
+            fs.write(large, blocks * 4096, &[7; 4096]).unwrap();
+            blocks += 1;
+        }
+        let state = |fs: &mut Fs<MemoryStore>| (fs.space().free, fs.get_attr(file).unwrap().blocks);
+        let before = state(&mut fs);
         assert_eq!(fs.allocate(file, 100, 4 << 20, how), Err(FsError::NoSpace));
+        assert_eq!(state(&mut fs), before, "nothing is reserved");
         assert!(fs.read(file, 0, 50_000).unwrap() == [5; 40_000]);
+        let more = fs.make(ROOT, b"more", FILE).unwrap();
+        fill(&mut fs, more);
         assert_eq!(fs.allocate(file, 100, 39_000, how), Ok(()));
         let zeroed = [vec![5; 100], vec![0; 39_000], vec![5; 900]].concat();
         assert!(fs.read(file, 0, 50_000).unwrap() == zeroed);
         fs.write(file, 0, &[6; 40_000]).unwrap();
+        fs.checkpoint().unwrap();
         assert_eq!(fs.check().unwrap().problems, []);
     }
 }
@@ -83,11 +93,18 @@ fn random_renames_on_a_full_device() {
             files.push((dirs[number % 2], name));
         }
         let large = fs.make(ROOT, b"large", FILE).unwrap();
-        let blocks = fill(&mut fs, large);
-        // Metadata, too.
+        let mut blocks = 0;
+        while fs.space().free > 60 {
+            fs.write(large, blocks * 4096, &[7; 4096]).unwrap();
+            blocks += 1;
+        }
         let mut names = 0;
         while fs.make(ROOT, format!("empty {names}").as_bytes(), FILE).is_ok() {
             names += 1;
+        }
+        assert!(names > 0, "seed {seed}");
+        while fs.write(large, blocks * 4096, &[7; 4096]).is_ok() {
+            blocks += 1;
         }
         for number in 0..1000 {
             let at = rng.below(files.len() as u64) as usize;

@@ -152,12 +152,14 @@ fn a_file_that_lost_data_cannot_be_written_until_there_is_space() {
     // Much more than the kernel collects.
     let piece = vec![1; 65_536];
     for file in [&one, &two] {
-        let failed = (0..10_000).find_map(|_| { file }.write_all(&piece).err());
+        let failed = (0..100_000).find_map(|_| { file }.write_all(&piece).err());
         assert_eq!(failed.expect("it is full").kind(), ErrorKind::StorageFull);
         assert_eq!(file.sync_all().unwrap_err().kind(), ErrorKind::StorageFull);
         for _ in 0..3 {
             // A caller that asks for attributes gets them, and changes nothing.
             assert!(fs::metadata(&paths[0]).unwrap().len() > 1 << 20);
+            let entries = fs::read_dir(&at).unwrap();
+            assert!(entries.map(|entry| entry.unwrap().metadata().unwrap().len()).max() > Some(0));
             assert!(file.metadata().unwrap().len() > 1 << 20);
             std::thread::sleep(Duration::from_millis(200));
             let end = file.metadata().unwrap().len();
