@@ -1,8 +1,10 @@
 //! A lock on the file, for one process at a time, and its holder.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -24,13 +26,17 @@ pub(crate) enum Sharing {
 
 /// A lock that is held, until it is dropped or the process dies.
 #[derive(Debug)]
-pub struct Lock(File);
+pub struct Lock {
+    file: File,
+    /// That of the file of a loop device, which others may open by its own name.
+    _backing: Option<Box<Self>>,
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // Unlocked explicitly: a child process that is being started has copies of all descriptors
         // for a moment.
-        let _ = flock(&self.0, FlockOperation::Unlock);
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -42,10 +48,29 @@ pub(crate) fn lock(file: &File, sharing: Sharing) -> io::Result<Option<Lock>> {
     };
     let kept = file.try_clone()?;
     match flock(file, operation) {
-        Ok(()) => Ok(Some(Lock(kept))),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(error.into()),
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        Err(error) => return Err(error.into()),
     }
+    let mut locked = Lock { file: kept, _backing: None };
+    if let Some(backing) = backing_file(file) {
+        let Some(backing) = lock(&backing, sharing)? else { return Ok(None) };
+        locked._backing = Some(Box::new(backing));
+    }
+    Ok(Some(locked))
+}
+
+/// The file of a loop device. `None` for other files, and for one that has no name here.
+fn backing_file(file: &File) -> Option<File> {
+    let meta = file.metadata().ok()?;
+    if !meta.file_type().is_block_device() {
+        return None;
+    }
+    let (major, minor) = (major(meta.rdev()), minor(meta.rdev()));
+    let name = format!("/sys/dev/block/{major}:{minor}/loop/backing_file");
+    let path = std::fs::read(name).ok()?;
+    let path = path.strip_suffix(b"\n").unwrap_or(&path);
+    File::open(Path::new(OsStr::from_bytes(path))).ok()
 }
 
 /// Locks the file that belongs to a device, for this process alone. `path` is its name in errors. A
@@ -96,6 +121,8 @@ fn holder_in(locks: &str, place: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     /// As a child process has it after a fork.
@@ -111,6 +138,31 @@ mod tests {
         drop((held, file));
         assert!(lock(&other, Sharing::Readers).unwrap().is_some());
         drop(copy);
+    }
+
+    /// A loop device and its file are one device. Needs root and losetup(8).
+    #[test]
+    fn a_loop_device_is_locked_with_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = File::create(&path).unwrap();
+        file.set_len(1 << 20).unwrap();
+        let found = Command::new("losetup").args(["--find", "--show"]).arg(&path).output();
+        let Some(name) = found.ok().filter(|found| found.status.success()) else {
+            return prism_testkit::skipped("locks of loop devices need root and losetup", "mount");
+        };
+        let name = String::from_utf8(name.stdout).unwrap();
+        let device = File::open(name.trim()).unwrap();
+        let is_locked = |file: &File| lock(file, Sharing::Exclusive).unwrap().is_none();
+        let held = lock(&file, Sharing::Exclusive).unwrap().unwrap();
+        let with_file = is_locked(&device);
+        drop(held);
+        let held = lock(&device, Sharing::Exclusive).unwrap();
+        let with_device = is_locked(&file);
+        let was_free = held.is_some();
+        drop((held, device));
+        assert!(Command::new("losetup").args(["-d", name.trim()]).status().unwrap().success());
+        assert!(with_file && was_free && with_device && !is_locked(&file));
     }
 
     /// As the kernel frees the lock of a process that was killed.

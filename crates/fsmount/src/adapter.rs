@@ -60,7 +60,7 @@ impl Adapter {
             drops_privileges: false,
             ends_flush: false,
             direct_below: 0,
-            opens: Opens::default(),
+            opens: Opens::new(options.writeback),
         }
     }
 
@@ -77,6 +77,13 @@ impl Adapter {
     fn opened(&self, file: u32, flags: OpenFlags) -> (FileHandle, FopenFlags) {
         let is_written = flags.acc_mode() != OpenAccMode::O_RDONLY;
         self.opens.open(file, is_written, || self.is_to_be_direct(file))
+    }
+
+    /// A file was opened or closed, for which [`Opens::shown`] may make a difference.
+    fn show_anew(&self, file: u32) {
+        if self.shared.fs().get_attr(file).is_ok_and(|attr| attr.blocks == 0) {
+            self.shared.kernel.drop_attributes(file);
+        }
     }
 
     /// Whether a file is empty and the device nearly full.
@@ -141,9 +148,9 @@ impl Adapter {
         self.with(|fs| {
             let ino = find(fs)?;
             let attr = fs.get_attr(ino)?;
-            self.shared.full.keep_invalid(ino);
+            self.shared.keep_invalid(ino);
             fs.hold(ino);
-            Ok((file_attr(ino, &attr), Generation(attr.generation)))
+            Ok((self.opens.shown(file_attr(ino, &attr)), Generation(attr.generation)))
         })
     }
 }
@@ -173,12 +180,12 @@ impl Filesystem for Adapter {
         let found = self.with(|fs| {
             let ino = fs.lookup(dir, name)?;
             let attr = named_attr(fs, ino, |fs| fs.entry_kind(dir, name))?;
-            self.shared.full.keep_invalid(ino);
+            self.shared.keep_invalid(ino);
             fs.hold(ino);
             Ok(attr)
         });
         match found {
-            Ok((attr, generation, ttl)) => reply.entry(&ttl, &attr, generation),
+            Ok((attr, generation, ttl)) => reply.entry(&ttl, &self.opens.shown(attr), generation),
             Err(error) => reply.error(error),
         }
     }
@@ -196,8 +203,8 @@ impl Filesystem for Adapter {
         });
         match attr {
             Ok(attr) => {
-                full.keep_invalid(file);
-                reply.attr(&TTL, &file_attr(file, &attr));
+                self.shared.keep_invalid(file);
+                reply.attr(&TTL, &self.opens.shown(file_attr(file, &attr)));
             }
             Err(error) => reply.error(error),
         }
@@ -234,7 +241,7 @@ impl Filesystem for Adapter {
             fs.set_attr(ino, set)
         });
         match set {
-            Ok(attr) => reply.attr(&TTL, &file_attr(number(ino), &attr)),
+            Ok(attr) => reply.attr(&TTL, &self.opens.shown(file_attr(number(ino), &attr))),
             Err(error) => reply.error(error),
         }
     }
@@ -363,7 +370,8 @@ impl Filesystem for Adapter {
                 let write = if self.writeback { Fs::write_cached } else { Fs::write };
                 let written = write(fs, number(ino), offset, data);
                 if self.writeback && written == Err(FsError::NoSpace) {
-                    self.shared.full.lost(number(ino), fs.space().free, data.len());
+                    let (full, kernel) = (&self.shared.full, &self.shared.kernel);
+                    full.lost(kernel, number(ino), fs.space().free, data.len());
                 }
                 return written.map(|()| data.len());
             }
@@ -399,6 +407,9 @@ impl Filesystem for Adapter {
 
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let (handle, flags) = self.opened(number(ino), flags);
+        if handle == CACHED {
+            self.show_anew(number(ino));
+        }
         reply.opened(handle, flags);
     }
 
@@ -414,6 +425,7 @@ impl Filesystem for Adapter {
     ) {
         if self.opens.close(number(ino), handle) {
             self.shared.full.closed(number(ino));
+            self.show_anew(number(ino));
         }
         reply.ok();
     }
@@ -449,8 +461,9 @@ impl Filesystem for Adapter {
         let listed = self.with(|fs| {
             list(fs, number(ino), offset, |fs, entry, next| {
                 let (file, generation, ttl) = named_attr(fs, entry.ino, |_| Ok(entry.kind))?;
-                self.shared.full.keep_invalid(entry.ino);
+                self.shared.keep_invalid(entry.ino);
                 let (id, name) = (INodeNo(entry.ino.into()), OsStr::from_bytes(&entry.name));
+                let file = self.opens.shown(file);
                 let is_full = reply.add(id, next, name, &ttl, &file, generation);
                 // The kernel counts no reference to `.` and `..`.
                 if !is_full && name != "." && name != ".." {
@@ -540,7 +553,7 @@ impl Filesystem for Adapter {
         match self.new_entry(|fs| fs.make(number(parent), name.as_bytes(), new)) {
             Ok((attr, generation)) => {
                 let (handle, flags) = self.opened(number(attr.ino), OpenFlags(flags));
-                reply.created(&TTL, &attr, generation, handle, flags);
+                reply.created(&TTL, &self.opens.shown(attr), generation, handle, flags);
             }
             Err(error) => reply.error(error),
         }
@@ -581,9 +594,7 @@ impl Filesystem for Adapter {
             4 => Seek::Hole,
             _ => return reply.error(Errno::EINVAL),
         };
-        match self.with(|fs| fs.seek(number(ino), offset.max(0) as u64, what)) {
-            Ok(offset) => reply.offset(offset as i64),
-            Err(error) => reply.error(error),
-        }
+        let is_cached = self.opens.is_cached(number(ino));
+        self.shared.seek(number(ino), offset.max(0) as u64, what, is_cached, reply);
     }
 }

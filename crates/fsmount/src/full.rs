@@ -10,9 +10,9 @@
 //! not keep it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fuser::{INodeNo, Notifier};
+use crate::kernel::Kernel;
 
 /// Bytes of a block, and blocks of the map of a file that a write may need.
 const BLOCK: usize = 4096;
@@ -23,7 +23,6 @@ const MAP: u64 = 8;
 pub struct Full {
     /// Free blocks with which each can be written again.
     files: Mutex<HashMap<u32, u64>>,
-    notifier: OnceLock<Notifier>,
 }
 
 impl Full {
@@ -31,28 +30,14 @@ impl Full {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notices go to this kernel.
-    pub fn begin(&self, notifier: Notifier) {
-        // It is called once for each mount.
-        let _ = self.notifier.set(notifier);
-    }
-
-    /// The attributes that the kernel has of a file are not valid any more. It takes the notice at
-    /// once: the file is open, so that this does not drop it.
-    fn invalidate(&self, file: u32) {
-        // A kernel that has forgotten the file has no attributes of it.
-        let notify = |to: &Notifier| to.inval_inode(INodeNo(file.into()), -1, 0);
-        let _ = self.notifier.get().map(notify);
-    }
-
     /// So many bytes of a file from the kernel's cache could not be written with these free blocks.
-    pub fn lost(&self, file: u32, free: u64, bytes: usize) {
+    pub fn lost(&self, kernel: &Kernel, file: u32, free: u64, bytes: usize) {
         // The blocks of the map, too. There may have been so many, and too few could be used.
         let blocks = bytes.div_ceil(BLOCK) as u64;
         let needed = blocks + MAP;
         let wanted = if free < needed { needed } else { free + blocks };
         self.files().insert(file, wanted);
-        self.invalidate(file);
+        kernel.drop_attributes(file);
     }
 
     /// Whether a write to a file has to fail. `free` is asked for the free blocks if the file has
@@ -70,10 +55,10 @@ impl Full {
     /// Takes care that the kernel does not keep the attributes of a file that it is about to get,
     /// by whatever call. It keeps those of a change (`setattr`) in any case, and writes to its
     /// cache go on until data are lost again.
-    pub fn keep_invalid(&self, file: u32) {
+    pub fn keep_invalid(&self, kernel: &Kernel, file: u32) {
         let is_lost = self.files().contains_key(&file);
         if is_lost {
-            self.invalidate(file);
+            kernel.drop_attributes(file);
         }
     }
 
@@ -89,12 +74,12 @@ mod tests {
 
     #[test]
     fn a_file_is_refused_until_there_is_space() {
-        let full = Full::default();
+        let (full, kernel) = (Full::default(), Kernel::default());
         assert!(!full.refuses(7, || panic!("the file lost nothing")));
-        full.lost(7, 0, 4097);
-        full.lost(8, 100, 10 * 4096);
+        full.lost(&kernel, 7, 0, 4097);
+        full.lost(&kernel, 8, 100, 10 * 4096);
         assert!(full.refuses(7, || 9) && full.refuses(8, || 109) && !full.refuses(9, || 0));
-        full.keep_invalid(8);
+        full.keep_invalid(&kernel, 8);
         assert!(!full.refuses(7, || 10), "there is space");
         assert!(!full.refuses(7, || 0), "until data are lost again");
         full.closed(8);

@@ -5,6 +5,7 @@ mod adapter;
 mod batches;
 mod convert;
 mod full;
+mod kernel;
 mod listed;
 mod memory;
 mod open;

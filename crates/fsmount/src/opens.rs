@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use fuser::{FileHandle, FopenFlags};
+use fuser::{FileAttr, FileHandle, FileType, FopenFlags};
 
 /// Handles: of a file that is not written, that passes the cache by, and that is written to it.
 const READ: FileHandle = FileHandle(0);
@@ -18,10 +18,17 @@ pub const DIRECT: FileHandle = FileHandle(1);
 pub const CACHED: FileHandle = FileHandle(2);
 
 /// Files that are open for writing: how often, and with which handle.
-#[derive(Default)]
-pub struct Opens(Mutex<HashMap<u32, (FileHandle, u64)>>);
+pub struct Opens {
+    files: Mutex<HashMap<u32, (FileHandle, u64)>>,
+    /// Whether the kernel keeps writes in its cache.
+    has_cache: bool,
+}
 
 impl Opens {
+    pub fn new(has_cache: bool) -> Self {
+        Self { files: Mutex::default(), has_cache }
+    }
+
     /// Opens a file; `is_direct` is asked if it is the first to write.
     pub fn open(
         &self,
@@ -32,7 +39,7 @@ impl Opens {
         if !is_written {
             return (READ, FopenFlags::FOPEN_KEEP_CACHE);
         }
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let (handle, count) =
             files.entry(file).or_insert_with(|| (if is_direct() { DIRECT } else { CACHED }, 0));
         *count += 1;
@@ -43,12 +50,31 @@ impl Opens {
         (*handle, flags)
     }
 
+    /// The attributes of a file for the kernel. A file whose content may be in its cache only is
+    /// not without blocks: tar(1) would take it for a hole.
+    pub fn shown(&self, mut attr: FileAttr) -> FileAttr {
+        let is_empty = attr.blocks == 0 && attr.kind == FileType::RegularFile;
+        if is_empty && self.is_cached(attr.ino.0 as u32) {
+            attr.blocks = 8;
+        }
+        attr
+    }
+
+    /// Whether the kernel may have writes to a file in its cache.
+    pub fn is_cached(&self, file: u32) -> bool {
+        if !self.has_cache {
+            return false;
+        }
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.get(&file).is_some_and(|&(handle, _)| handle == CACHED)
+    }
+
     /// Closes a file that [`Opens::open`] opened; returns whether it was the last to write.
     pub fn close(&self, file: u32, handle: FileHandle) -> bool {
         if handle == READ {
             return false;
         }
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((_, count)) = files.get_mut(&file) else { return false };
         *count -= 1;
         let is_last = *count == 0;
@@ -65,9 +91,10 @@ mod tests {
 
     #[test]
     fn all_who_write_to_a_file_do_the_same() {
-        let opens = Opens::default();
+        let opens = Opens::new(true);
         let open = |file, is_direct| opens.open(file, true, || is_direct).0;
         assert_eq!((open(7, false), open(7, true), open(8, true)), (CACHED, CACHED, DIRECT));
+        assert!(opens.is_cached(7) && !opens.is_cached(8) && !opens.is_cached(9));
         assert_eq!(opens.open(8, false, || panic!("a reader is not asked")).0, READ);
         assert!(!opens.close(7, CACHED) && !opens.close(8, READ));
         assert_eq!((open(7, true), open(8, false)), (CACHED, DIRECT));

@@ -12,7 +12,7 @@ use prism_fs::Damage;
 use rustix::mount::UnmountFlags;
 
 use crate::adapter::Adapter;
-use crate::listed::Listed;
+use crate::listed::{Listed, forget_failure, leave_failure};
 use crate::open::{Device, MountError, absolute, kernel, now, open};
 use crate::options::MountOptions;
 use crate::passthrough::Passthrough;
@@ -66,6 +66,7 @@ pub fn serve(
     callbacks: Callbacks<impl FnOnce(), impl Fn() -> bool, impl FnOnce()>,
 ) -> Result<(), MountError> {
     check_folder(folder, options)?;
+    forget_failure(path);
     let shared = Arc::new(Shared::new(device.fs));
     let adapter = Adapter::new(Arc::clone(&shared), options);
     let work = Work { shared: &shared, ticked: Instant::now(), listed: None };
@@ -173,7 +174,7 @@ fn answer_requests(
     let session = fuser::spawn_mount(requests, folder, &session).map_err(failed)?;
     if let Some(work) = &mut work {
         work.listed = Listed::new(path, &at);
-        work.shared.full.begin(session.notifier());
+        work.shared.kernel.begin(session.notifier());
     }
     ready();
     let mut in_use = Some(in_use);
@@ -247,5 +248,6 @@ fn join(mut session: fuser::BackgroundSession, folder: &Path) -> io::Result<()> 
 /// The end of a mount: what was not durable is, or the error says so.
 fn end(path: &Path, shared: &Shared) -> Result<(), MountError> {
     let file = path.display().to_string();
-    shared.end().map_err(|source| MountError::Fs { file, source })
+    let ended = shared.end().map_err(|source| MountError::Fs { file, source });
+    ended.inspect_err(|error| leave_failure(path, &error.to_string()))
 }

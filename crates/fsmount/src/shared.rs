@@ -2,15 +2,17 @@
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
-use fuser::{Errno, ReplyData, ReplyEmpty};
+use fuser::{Errno, ReplyData, ReplyEmpty, ReplyLseek};
 use prism_flash::Buffer;
-use prism_fs::{Fs, FsError};
+use prism_fs::{Fs, FsError, Seek};
 
 use crate::batches::Batches;
 use crate::convert::answer;
 use crate::full::Full;
+use crate::kernel::Kernel;
 use crate::open::{AnyStore, now};
 use crate::run::WRITE_MAX;
 
@@ -31,17 +33,28 @@ pub struct Shared {
     batches: Mutex<Batches<ReplyEmpty>>,
     /// Files that lost data because the device was full.
     pub full: Full,
+    pub kernel: Kernel,
 }
 
 impl Shared {
     pub fn new(fs: Fs<AnyStore>) -> Self {
-        Self { fs: Mutex::new(fs), batches: Mutex::default(), full: Full::default() }
+        Self {
+            fs: Mutex::new(fs),
+            batches: Mutex::default(),
+            full: Full::default(),
+            kernel: Kernel::default(),
+        }
     }
 
     /// The file system. A thread that panicked may have left it half changed in memory, so no other
     /// uses it: the process ends, and what was durable is.
     pub fn fs(&self) -> MutexGuard<'_, Fs<AnyStore>> {
         self.fs.lock().unwrap_or_else(|_| std::process::abort())
+    }
+
+    /// Takes care that the kernel does not rely on attributes of a file that lost data.
+    pub fn keep_invalid(&self, file: u32) {
+        self.full.keep_invalid(&self.kernel, file);
     }
 
     /// Ends the use of the file system.
@@ -71,6 +84,32 @@ impl Shared {
                 Ok(data) => reply.data(&data),
                 Err(error) => reply.error(Errno::from_i32(error.errno())),
             }
+        });
+    }
+
+    /// Finds data or a hole, and answers. The kernel does not write first what it has of the file
+    /// in its cache (`is_cached`), where there is a hole here; so it is made to. Its writes need
+    /// other threads that answer them, which could all wait in calls of this kind: it has its own.
+    pub fn seek(
+        self: &Arc<Self>,
+        file: u32,
+        offset: u64,
+        what: Seek,
+        is_cached: bool,
+        reply: ReplyLseek,
+    ) {
+        let shared = Arc::clone(self);
+        let answer = move || match shared.fs().seek(file, offset, what) {
+            Ok(offset) => reply.offset(offset as i64),
+            Err(error) => reply.error(Errno::from_i32(error.errno())),
+        };
+        if !is_cached {
+            return answer();
+        }
+        let shared = Arc::clone(self);
+        thread::spawn(move || {
+            shared.kernel.write_back(file);
+            answer();
         });
     }
 

@@ -175,3 +175,24 @@ is_listed && fail "it is listed after SIGKILL"
 :
 "#);
 }
+
+/// What could not be written is reported.
+#[test]
+fn umount_reports_that_the_rest_could_not_be_written() {
+    run(r#"
+mkdir small
+mount -t tmpfs -o size=64M none small
+prism mkfs small/disk --size 1GiB
+prism mount small/disk place
+dd if=/dev/zero of=small/filler bs=1M 2>/dev/null || true
+cp /etc/passwd place/lost
+umount "$WORK/place" 2>said && fail "umount reports nothing"
+grep -q "unmounted, but not all was written: .*the disk is full" said || fail "$(cat said)"
+mountpoint -q place && fail "it is mounted"
+# Only once.
+rm small/filler
+prism mount small/disk place
+umount "$WORK/place" || fail "the error of before"
+umount small
+"#);
+}

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use prism_base::Bytes;
 use prism_fs::{Access, Config, Damage};
 use prism_fsmount::{Callbacks, MountOptions, make, mount, open, pass_through};
+use rustix::fs::SeekFrom;
 
 type AnyCallbacks<'a> =
     Callbacks<Box<dyn Fn() + 'a>, Box<dyn Fn() -> bool + 'a>, Box<dyn Fn() + 'a>>;
@@ -509,5 +510,54 @@ impl ReadOnly {
 impl Drop for ReadOnly {
     fn drop(&mut self) {
         rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH).unwrap();
+    }
+}
+
+/// Data that the kernel has in its cache only are no hole: tar and cp look for holes, also in files
+/// that another program writes.
+#[test]
+fn seeks_find_what_was_written_to_the_cache() {
+    const LEN: u64 = 3_000_000;
+    for options in ["", "writethrough"] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some((file, at)) = new(folder.path()) else { return };
+        let mounted = Mount::new(&file, &at, options);
+        let written = File::create(at.join("file")).unwrap();
+        written.write_all_at(&vec![7; LEN as usize], 0).unwrap();
+        written.write_all_at(b"after a hole", 8 << 20).unwrap();
+        let reader = File::open(at.join("file")).unwrap();
+        // tar(1) does not read a file without blocks.
+        assert!(reader.metadata().unwrap().blocks() > 0, "{options:?}");
+        let empty = at.join("empty");
+        drop(File::create(&empty).unwrap());
+        assert_eq!(fs::metadata(&empty).unwrap().blocks(), 0, "{options:?}");
+        let opened = File::options().append(true).open(&empty).unwrap();
+        (&opened).write_all(b"x").unwrap();
+        assert!(fs::metadata(&empty).unwrap().blocks() > 0, "{options:?}");
+        let hole = LEN.next_multiple_of(4096);
+        for (from, what, found) in [
+            (SeekFrom::Hole(0), "a hole", hole),
+            (SeekFrom::Data(1000), "data", 1000),
+            (SeekFrom::Data(hole), "data after the hole", 8 << 20),
+            (SeekFrom::Hole(8 << 20), "the end", (8 << 20) + 12),
+        ] {
+            assert_eq!(rustix::fs::seek(&reader, from), Ok(found), "{what}, {options:?}");
+        }
+        // More callers than threads that answer the kernel.
+        thread::scope(|scope| {
+            for number in 0..16_u64 {
+                let path = at.join(format!("{number}"));
+                scope.spawn(move || {
+                    let file = File::options().append(true).read(true).create(true).open(path);
+                    let file = file.unwrap();
+                    for round in 1..=20 {
+                        (&file).write_all(&[1; 70_000]).unwrap();
+                        let end = rustix::fs::seek(&file, SeekFrom::Hole(number * 100));
+                        assert_eq!(end, Ok(round * 70_000));
+                    }
+                });
+            }
+        });
+        drop((written, reader, opened, mounted));
     }
 }
