@@ -123,6 +123,9 @@ impl<S: Store> Cache<S> {
         let units = items.last().map_or(0, |last| last.unit + last.units);
         let fill = Fill { items: items.len() as u32, units };
         self.slabs[slab as usize].fill = fill;
+        // What was there before the loss of power may be on the disk still, and be found after
+        // another one in which the block is lost: nothing would say that it was replaced since.
+        (units..self.slab_units as u32).for_each(|unit| self.state.set_dead(slab, unit));
         slab::refill(self.buffers.bytes_mut(buffer), fill);
         slab::seal(self.buffers.bytes_mut(buffer), fill);
         self.write_out(slab);

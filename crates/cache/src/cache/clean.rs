@@ -213,8 +213,10 @@ impl<S: Store> Cache<S> {
     /// The table of a victim cannot be read: finds its items in the index.
     fn drop_unlisted(&mut self, slab: u32) {
         let (begin, end) = (self.address(slab, 0), self.address(slab + 1, 0));
-        let dropped = self.index.retain(|entry| !(begin..end).contains(&entry.address));
-        self.counts.dropped += dropped;
+        let is_kept = |entry: &Entry| !(begin..end).contains(&entry.address);
+        let dropped: Vec<Entry> = self.index.entries().filter(|entry| !is_kept(entry)).collect();
+        dropped.iter().for_each(|entry| self.forget(entry));
+        self.counts.dropped += self.index.retain(is_kept);
     }
 
     /// Reads the items to be copied, neighbours together.

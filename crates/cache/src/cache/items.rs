@@ -185,7 +185,6 @@ impl<S: Store> Items for Cache<S> {
         let hash = index::hash(key, self.seed);
         let Some((slot, entry)) = self.entry_of(key, hash) else { return false };
         self.forget(&entry);
-        self.commits.changed();
         self.index.remove(slot);
         true
     }

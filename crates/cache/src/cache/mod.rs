@@ -373,10 +373,12 @@ impl<S: Store> Cache<S> {
         Some(&bytes[(unit * UNIT) as usize..])
     }
 
-    /// The item of an entry is no longer current.
+    /// The item of an entry is no longer current. That is a change also if no client asked for it:
+    /// a removal of the key is acknowledged after it, and the item must not come back then.
     fn forget(&mut self, entry: &Entry) {
         let (slab, unit) = self.split(entry.address);
         self.state.set_dead(slab, unit);
+        self.commits.changed();
         self.forget_origins(entry.address);
         let slab = &mut self.slabs[slab as usize];
         slab.live = slab.live.saturating_sub(entry.units);

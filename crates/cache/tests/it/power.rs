@@ -200,6 +200,14 @@ fn random_what_was_replaced_before_the_last_sync_does_not_come_back() {
     assert!(!all_seeds() || total >= 20_000, "{total} losses of power");
 }
 
+/// A case that fuzzing found: a slab was cut off in its buffer by a loss of power, a later loss
+/// took its block, and the buffer on the disk had the whole slab still, with values that were
+/// replaced.
+#[test]
+fn what_a_loss_of_power_cut_off_does_not_come_back_by_a_later_one() {
+    cuts(Level::Ideal, ROUNDS, 2_190_806_294);
+}
+
 /// Bytes of the state and of the buffers are changed while no process has them open: what is found
 /// then may be less, but never a value that was not set.
 #[test]
@@ -210,10 +218,15 @@ fn random_damage_to_the_mapped_file_is_found_out() {
         let mut rng = Rng::stream(seed, "damage");
         for _ in 0..20 {
             let Some(mut cache) = world.open(&mut rng) else {
-                // Not even the magic of the header is left: this is refused, and stays refused
-                // until an operator has removed the file.
+                // Not even the magic of the header is left, or its version seems to be a later one:
+                // this is refused, and stays refused until an operator has removed the file.
                 let header = world.state.lock().unwrap().durable[..4096].to_vec();
-                assert!([0, 512].iter().all(|&copy| header[copy..copy + 8] != *b"prismST1"));
+                let magics = [0, 512].map(|copy| &header[copy..copy + 8]);
+                let is_later = |magic: &[u8]| {
+                    magic.starts_with(b"prismST") && (b'2'..=b'9').contains(&magic[7])
+                };
+                let is_foreign = magics.iter().all(|magic| *magic != b"prismST1");
+                assert!(is_foreign || magics.into_iter().any(is_later));
                 world.state.lock().unwrap().durable.fill(0);
                 continue;
             };

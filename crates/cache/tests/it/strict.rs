@@ -231,3 +231,14 @@ fn a_device_that_fails_in_erases_fails_the_cache() {
     cuts(Level::Raw, ROUNDS, 713_634_985);
     cuts(Level::Function, ROUNDS, 820_086_596);
 }
+
+/// Cases that fuzzing found: an item was dropped for want of space in the index, or because the
+/// table of a slab to be cleaned could not be read; its removal was acknowledged at once, as there
+/// was no such item; and it came back after a loss of power.
+#[test]
+fn a_removal_of_what_was_dropped_is_acknowledged_when_that_is_durable() {
+    cuts(Level::Policy, ROUNDS, 1_396_096_372);
+    for seed in [3_031_546_522, 3_578_919_121, 2_146_826_233] {
+        cuts(Level::ALL[seed as usize % 5], ROUNDS, seed);
+    }
+}
