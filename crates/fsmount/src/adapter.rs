@@ -76,7 +76,8 @@ impl Adapter {
     /// How a file is opened.
     fn opened(&self, file: u32, flags: OpenFlags) -> (FileHandle, FopenFlags) {
         let is_written = flags.acc_mode() != OpenAccMode::O_RDONLY;
-        self.opens.open(file, is_written, || self.is_to_be_direct(file))
+        let is_direct = is_written && self.is_to_be_direct(file);
+        self.opens.open(file, is_written, is_direct)
     }
 
     /// A file was opened or closed, for which [`Opens::shown`] may make a difference.

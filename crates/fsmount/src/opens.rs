@@ -29,19 +29,15 @@ impl Opens {
         Self { files: Mutex::default(), has_cache }
     }
 
-    /// Opens a file; `is_direct` is asked if it is the first to write.
-    pub fn open(
-        &self,
-        file: u32,
-        is_written: bool,
-        is_direct: impl FnOnce() -> bool,
-    ) -> (FileHandle, FopenFlags) {
+    /// Opens a file; `is_direct` counts for the first that writes. The lock is taken while that of
+    /// the file system is held, so nothing here may wait for that.
+    pub fn open(&self, file: u32, is_written: bool, is_direct: bool) -> (FileHandle, FopenFlags) {
         if !is_written {
             return (READ, FopenFlags::FOPEN_KEEP_CACHE);
         }
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let (handle, count) =
-            files.entry(file).or_insert_with(|| (if is_direct() { DIRECT } else { CACHED }, 0));
+            files.entry(file).or_insert((if is_direct { DIRECT } else { CACHED }, 0));
         *count += 1;
         let flags = match *handle {
             DIRECT => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_KEEP_CACHE,
@@ -92,10 +88,10 @@ mod tests {
     #[test]
     fn all_who_write_to_a_file_do_the_same() {
         let opens = Opens::new(true);
-        let open = |file, is_direct| opens.open(file, true, || is_direct).0;
+        let open = |file, is_direct| opens.open(file, true, is_direct).0;
         assert_eq!((open(7, false), open(7, true), open(8, true)), (CACHED, CACHED, DIRECT));
         assert!(opens.is_cached(7) && !opens.is_cached(8) && !opens.is_cached(9));
-        assert_eq!(opens.open(8, false, || panic!("a reader is not asked")).0, READ);
+        assert_eq!(opens.open(8, false, true).0, READ);
         assert!(!opens.close(7, CACHED) && !opens.close(8, READ));
         assert_eq!((open(7, true), open(8, false)), (CACHED, DIRECT));
         assert!(!opens.close(7, CACHED) && opens.close(7, CACHED));

@@ -561,3 +561,31 @@ fn seeks_find_what_was_written_to_the_cache() {
         drop((written, reader, opened, mounted));
     }
 }
+
+/// Threads make, open and list files in one folder, and none waits for ever.
+#[test]
+fn many_threads_make_and_list_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let mounted = Mount::new(&file, &at, "");
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let at = &at;
+            scope.spawn(move || {
+                for round in 0..300 {
+                    let path = at.join(format!("{number} {}", round % 20));
+                    let made = OpenOptions::new().append(true).create(true).open(&path).unwrap();
+                    (&made).write_all(b"x").unwrap();
+                    drop(OpenOptions::new().write(true).open(&path).unwrap());
+                    let entries = fs::read_dir(at).unwrap().take(30);
+                    entries.for_each(|entry| drop(entry.unwrap().metadata()));
+                    if round % 3 == 0 {
+                        fs::remove_file(&path).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    drop(mounted);
+    assert_whole(&file);
+}
