@@ -327,12 +327,12 @@ impl<S: Store> Fs<S> {
         } else if moved.is_dir() && self.attr(new_dir)?.nlink >= LINKS_MAX {
             return Err(FsError::TooManyLinks);
         }
-        match &target {
-            // The entries are changed in their places.
-            Some(_) if how != Rename::Whiteout => self.begin(0)?,
-            None if how != Rename::Whiteout => self.begin_rename(GROWTH)?,
+        match (&target, how) {
             // Another file is made below.
-            _ => self.begin(2 * GROWTH)?,
+            (_, Rename::Whiteout) => self.begin(2 * GROWTH)?,
+            // The entries are changed in their places.
+            (Some(_), _) => self.begin(0)?,
+            (None, _) => self.begin_rename(GROWTH)?,
         }
         match &target {
             Some(_) => self.set_entry(new_dir, new_name, old.ino, old.kind)?,

@@ -80,13 +80,6 @@ impl Adapter {
         self.opens.open(file, is_written, is_direct)
     }
 
-    /// A file was opened or closed, for which [`Opens::shown`] may make a difference.
-    fn show_anew(&self, file: u32) {
-        if self.shared.fs().get_attr(file).is_ok_and(|attr| attr.blocks == 0) {
-            self.shared.kernel.drop_attributes(file);
-        }
-    }
-
     /// Whether a file is empty and the device nearly full.
     fn is_to_be_direct(&self, file: u32) -> bool {
         if self.direct_below == 0 {
@@ -371,8 +364,7 @@ impl Filesystem for Adapter {
                 let write = if self.writeback { Fs::write_cached } else { Fs::write };
                 let written = write(fs, number(ino), offset, data);
                 if self.writeback && written == Err(FsError::NoSpace) {
-                    let (full, kernel) = (&self.shared.full, &self.shared.kernel);
-                    full.lost(kernel, number(ino), fs.space().free, data.len());
+                    self.shared.lost(number(ino), fs.space().free, data.len());
                 }
                 return written.map(|()| data.len());
             }
@@ -409,7 +401,7 @@ impl Filesystem for Adapter {
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let (handle, flags) = self.opened(number(ino), flags);
         if handle == CACHED {
-            self.show_anew(number(ino));
+            self.shared.show_anew(number(ino));
         }
         reply.opened(handle, flags);
     }
@@ -426,7 +418,7 @@ impl Filesystem for Adapter {
     ) {
         if self.opens.close(number(ino), handle) {
             self.shared.full.closed(number(ino));
-            self.show_anew(number(ino));
+            self.shared.show_anew(number(ino));
         }
         reply.ok();
     }

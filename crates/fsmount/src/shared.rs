@@ -52,6 +52,20 @@ impl Shared {
         self.fs.lock().unwrap_or_else(|_| std::process::abort())
     }
 
+    /// Notes that a file lost data: see [`Full::lost`].
+    pub fn lost(&self, file: u32, free: u64, bytes: usize) {
+        self.full.lost(&self.kernel, file, free, bytes);
+    }
+
+    /// A file was opened or closed: one without blocks is shown with another number of them, see
+    /// [`Opens::shown`](crate::opens::Opens::shown).
+    pub fn show_anew(&self, file: u32) {
+        let is_empty = self.fs().get_attr(file).is_ok_and(|attr| attr.blocks == 0);
+        if is_empty {
+            self.kernel.drop_attributes(file);
+        }
+    }
+
     /// Takes care that the kernel does not rely on attributes of a file that lost data.
     pub fn keep_invalid(&self, file: u32) {
         self.full.keep_invalid(&self.kernel, file);
@@ -107,7 +121,8 @@ impl Shared {
             return answer();
         }
         let shared = Arc::clone(self);
-        thread::spawn(move || {
+        // If the system has no thread left, the reply is dropped, which answers with EIO.
+        let _ = thread::Builder::new().spawn(move || {
             shared.kernel.write_back(file);
             answer();
         });
