@@ -60,7 +60,7 @@ fn a_device_is_created_filled_and_inspected() {
 
     let wear = json("wear", &file);
     assert_eq!((&wear["min"], &wear["max"], &wear["blocks"]), (&0.into(), &4.into(), &64.into()));
-    assert_eq!(wear["erases"], 5, "four, and one of the journal of the monitor");
+    assert_eq!(wear["erases"], 6, "four, and two of the journal of the monitor");
     let rows = wear["histogram"].as_array().unwrap();
     assert_eq!(rows.iter().map(|row| row["blocks"].as_u64().unwrap()).sum::<u64>(), 64);
 

@@ -252,6 +252,33 @@ fn damage_after_the_checkpoint_is_refused_and_repaired() {
     assert_eq!(run.stdout, format!("{path}: read 3 files and 3 blocks of their content\n"));
 }
 
+/// Each page in which the device has its own tables is damaged alone.
+#[test]
+fn a_damaged_page_of_the_tables_of_the_device_stops_nothing() {
+    let folder = folder();
+    let disk = folder.path().join("disk");
+    let path = disk.to_str().unwrap();
+    let (mut fs, file) = new_file(&disk);
+    fs.write(file, 0, &[7; 10_000]).unwrap();
+    fs.unmount().unwrap();
+    drop(fs);
+    let bytes = std::fs::read(&disk).unwrap();
+    let pages = (0..bytes.len()).step_by(4096).filter(|&at| bytes[at..].starts_with(b"PrismJ01"));
+    let mut found = 0;
+    for at in pages {
+        let mut damaged = bytes.clone();
+        damaged[at + 100] ^= 1;
+        std::fs::write(&disk, &damaged).unwrap();
+        // Others are in blocks that were erased.
+        found += u32::from(prism(&["device", "check", path]).stdout.contains("1 damaged"));
+        let run = prism(&["fsck", path]);
+        assert_eq!(run.code, 0, "{at}: {}{}", run.stdout, run.stderr);
+        let run = prism(&["fs", "info", path]);
+        assert_eq!(run.code, 0, "{at}: {}{}", run.stdout, run.stderr);
+    }
+    assert!(found >= 2 && found % 2 == 0, "{found} pages of the tables");
+}
+
 /// The only checkpoint is damaged: a repair finds all files by the log.
 #[test]
 fn a_damaged_checkpoint_is_refused_and_repaired() {

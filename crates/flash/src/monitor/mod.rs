@@ -13,6 +13,7 @@ mod map;
 mod queue;
 mod records;
 mod replace;
+mod ring;
 mod schedule;
 mod share;
 mod state;

@@ -18,7 +18,7 @@ use crate::medium::{DeviceGeometry, Medium, MediumError};
 use crate::monitor::levelling::Levelling;
 use crate::monitor::map::{BlockMap, DirectPath, ShareMap};
 use crate::monitor::records::Record;
-use crate::monitor::tables::RingBlocks;
+use crate::monitor::ring::RingBlocks;
 use crate::monitor::wall::Wall;
 
 /// Operations on flash, by cause: pages read and programmed, blocks erased.

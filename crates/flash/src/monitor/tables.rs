@@ -9,134 +9,13 @@ use prism_engine::timeline::Timeline;
 use prism_nand::Timing;
 
 use crate::error::{FlashError, Result};
-use crate::journal::{Journal, JournalError, Pages, order_of};
-use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
+use crate::journal::{Journal, JournalError};
+use crate::medium::{DeviceGeometry, Medium, MediumError};
 use crate::monitor::levelling::{Exchange, Levelling};
 use crate::monitor::map::{BlockMap, ShareMap};
 use crate::monitor::records::{Record, ShareRecord, WEAR_CHUNK};
+use crate::monitor::ring::{Ring, RingBlocks};
 use crate::monitor::state::{LunUse, Monitor, OpCounts, ShareState};
-
-/// The blocks of the journal. Each has an alternate that replaces it when it fails. That is not
-/// recorded: of the two blocks, the one whose first page was written later is used, and if those
-/// are copies of one page, the block with more pages. If both are erased the first one is used, and
-/// fails again.
-#[derive(Debug, Default)]
-pub(crate) struct RingBlocks {
-    first: Vec<u32>,
-    alternate: Vec<u32>,
-    taken_over: Vec<bool>,
-    /// Why it is not known which of two blocks is used.
-    unreadable: Vec<Option<MediumError>>,
-}
-
-impl RingBlocks {
-    fn find(medium: &dyn Medium, first: Vec<u32>, alternate: Vec<u32>) -> Self {
-        let mut page = vec![0; medium.geometry().page_size as usize];
-        let mut age = |block: u32| -> Result<_, MediumError> {
-            let written = medium.read(block, 0, 0, &mut page, &mut [])? == PageState::Written;
-            let order = if written { order_of(&page) } else { None };
-            Ok((order, medium.write_pointer(block)))
-        };
-        let (mut taken_over, mut unreadable) = (Vec::new(), Vec::new());
-        for (&first, &alternate) in first.iter().zip(&alternate) {
-            let is_newer = age(alternate).and_then(|alternate| Ok(alternate > age(first)?));
-            taken_over.push(*is_newer.as_ref().unwrap_or(&false));
-            unreadable.push(is_newer.err());
-        }
-        Self { first, alternate, taken_over, unreadable }
-    }
-
-    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
-        self.first.iter().chain(&self.alternate).copied()
-    }
-
-    fn at(&self, place: u32) -> u32 {
-        let place = place as usize;
-        if self.taken_over[place] { self.alternate[place] } else { self.first[place] }
-    }
-}
-
-/// The journal's blocks on their medium.
-struct Ring<'a> {
-    medium: &'a dyn Medium,
-    blocks: &'a mut RingBlocks,
-    programs: u64,
-    erases: u64,
-}
-
-impl Ring<'_> {
-    /// Replaces a block that has failed by its alternate, with a copy of its first `pages` pages.
-    fn take_over(&mut self, place: u32, pages: u32) -> Result<(), MediumError> {
-        let (from, to) = (self.blocks.first[place as usize], self.blocks.alternate[place as usize]);
-        // It is not written any more, and must not count as partly written while the other is.
-        if self.medium.is_open(from) {
-            self.medium.finish(from)?;
-        }
-        self.medium.erase(to)?;
-        let mut page_bytes = vec![0; self.page_size()];
-        for page in 0..pages {
-            // A torn page is copied as zeros, which the journal ignores.
-            if self.medium.read(from, page, 0, &mut page_bytes, &mut [])? != PageState::Written {
-                page_bytes.fill(0);
-            }
-            self.medium.program(to, page, &page_bytes, &[])?;
-        }
-        self.blocks.taken_over[place as usize] = true;
-        Ok(())
-    }
-
-    fn may_fail(&self, place: u32) -> bool {
-        !self.blocks.taken_over[place as usize]
-    }
-}
-
-impl Pages for Ring<'_> {
-    type Error = MediumError;
-
-    fn blocks(&self) -> u32 {
-        self.blocks.first.len() as u32
-    }
-
-    fn pages_per_block(&self) -> u32 {
-        self.medium.geometry().pages_per_block
-    }
-
-    fn page_size(&self) -> usize {
-        self.medium.geometry().page_size as usize
-    }
-
-    fn read(&mut self, block: u32, page: u32, into: &mut [u8]) -> Result<PageState, MediumError> {
-        match &self.blocks.unreadable[block as usize] {
-            Some(error) => Err(error.clone()),
-            None => self.medium.read(self.blocks.at(block), page, 0, into, &mut []),
-        }
-    }
-
-    fn program(&mut self, block: u32, page: u32, bytes: &[u8]) -> Result<(), MediumError> {
-        self.programs += 1;
-        match self.medium.program(self.blocks.at(block), page, bytes, &[]) {
-            Err(MediumError::ProgramFailed { .. }) if self.may_fail(block) => {
-                self.take_over(block, page)?;
-                self.medium.program(self.blocks.at(block), page, bytes, &[])
-            }
-            done => done,
-        }
-    }
-
-    fn erase(&mut self, block: u32) -> Result<(), MediumError> {
-        self.erases += 1;
-        match self.medium.erase(self.blocks.at(block)) {
-            Err(MediumError::EraseFailed { .. }) if self.may_fail(block) => {
-                self.take_over(block, 0)
-            }
-            done => done,
-        }
-    }
-
-    fn sync(&mut self) -> Result<(), MediumError> {
-        self.medium.sync()
-    }
-}
 
 fn tables_error(error: JournalError<MediumError>) -> FlashError {
     match error {
@@ -211,7 +90,7 @@ impl Monitor {
         let geometry = *medium.geometry();
         geometry.check()?;
         let Division { reserved_per_lun, mut ring, virtual_blocks, spares } = divide(&*medium)?;
-        let mut pages = Ring { medium: &*medium, blocks: &mut ring, programs: 0, erases: 0 };
+        let mut pages = Ring::new(&*medium, &mut ring);
         let opened = Journal::open(&mut pages);
         let (journal, records) = opened.map_err(|error| match error {
             JournalError::Pages(error) => error.into(),
@@ -273,7 +152,7 @@ impl Monitor {
         let medium = Arc::clone(&self.medium);
         let number = self.map.begin_sync();
         let mut ring = std::mem::take(&mut self.ring);
-        let mut pages = Ring { medium: &*medium, blocks: &mut ring, programs: 0, erases: 0 };
+        let mut pages = Ring::new(&*medium, &mut ring);
         // Some callers have changed the tables before, some have not.
         let snapshot = || self.snapshot().into_iter().chain(records.iter().cloned()).collect();
         let done = journal.sync(&mut pages, snapshot);
@@ -567,7 +446,7 @@ mod tests {
         bytes[0][4..8].copy_from_slice(&1u32.to_le_bytes());
         let Monitor { medium, mut ring, journal, .. } = monitor;
         let mut journal = journal.unwrap();
-        let mut pages = Ring { medium: &*medium, blocks: &mut ring, programs: 0, erases: 0 };
+        let mut pages = Ring::new(&*medium, &mut ring);
         bytes.iter().for_each(|record| journal.append(record).unwrap());
         journal.sync(&mut pages, || bytes.to_vec()).unwrap();
         medium

@@ -18,5 +18,7 @@ mod raw;
 mod raw_queue;
 mod raw_timed;
 mod real_time;
+mod tables_damage;
 mod threads;
 mod vectored;
+mod wrapped;

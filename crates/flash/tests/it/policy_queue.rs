@@ -1,20 +1,20 @@
 //! Reads of the policy level that are in flight while the same thread writes, trims, flushes and
 //! cleans; on devices with time, their ends.
 
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_flash::policy::{Cleaning, Completion, Mapping, Policy, Queue, RangeConfig};
 use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, FlashError, Medium, MediumError, MemoryDevice,
-    Options, PageState,
+    Allocation, Cache, Device, DeviceGeometry, FlashError, Medium, MemoryDevice, Options,
 };
 use prism_nand::{PageTimes, Timing};
 use prism_testkit::seeds;
+
+use crate::wrapped::Wrapped;
 
 const PAGE: usize = 512;
 
@@ -148,82 +148,9 @@ fn random_reads_find_a_version_since_their_submission() {
     }
 }
 
-/// A device in memory that counts reads, of however many pages, and fails them if it is broken.
-#[derive(Debug)]
-struct Counting {
-    memory: MemoryDevice,
-    reads: AtomicU64,
-    is_broken: AtomicBool,
-}
-
-impl Counting {
-    fn new() -> Arc<Self> {
-        let memory = MemoryDevice::new(geometry(64), Cache::None).unwrap();
-        let (reads, is_broken) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Self { memory, reads, is_broken })
-    }
-}
-
-impl Medium for Counting {
-    fn geometry(&self) -> &DeviceGeometry {
-        self.memory.geometry()
-    }
-
-    fn write_pointer(&self, block: u32) -> u32 {
-        self.memory.write_pointer(block)
-    }
-
-    fn is_open(&self, block: u32) -> bool {
-        self.memory.is_open(block)
-    }
-
-    fn is_factory_bad(&self, block: u32) -> bool {
-        self.memory.is_factory_bad(block)
-    }
-
-    fn has_volatile_cache(&self) -> bool {
-        self.memory.has_volatile_cache()
-    }
-
-    fn read(
-        &self,
-        block: u32,
-        page: u32,
-        offset: u32,
-        data: &mut [u8],
-        oob: &mut [u8],
-    ) -> Result<PageState, MediumError> {
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        if self.is_broken.load(Ordering::Relaxed) {
-            return Err(MediumError::Unstable { block });
-        }
-        self.memory.read(block, page, offset, data, oob)
-    }
-
-    fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<(), MediumError> {
-        self.memory.program(block, page, data, oob)
-    }
-
-    fn erase(&self, block: u32) -> Result<(), MediumError> {
-        self.memory.erase(block)
-    }
-
-    fn finish(&self, block: u32) -> Result<(), MediumError> {
-        self.memory.finish(block)
-    }
-
-    fn sync(&self) -> Result<(), MediumError> {
-        self.memory.sync()
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
-}
-
 #[test]
 fn what_follows_on_flash_is_read_together() {
-    let medium = Counting::new();
+    let medium = Wrapped::new(geometry(64));
     let policy = with_range(on(medium.clone(), None), Mapping::Block, 160);
     for unit in 0..64 {
         policy.write(unit * PAGE as u64, &stamped(unit, 1)).unwrap();
@@ -614,7 +541,7 @@ fn threads_have_queues_of_their_own_on_a_device_with_timing() {
 #[test]
 fn a_write_that_fails_at_its_end_leaves_nothing_that_waits() {
     for mapping in [Mapping::Page, Mapping::Block] {
-        let medium = Counting::new();
+        let medium = Wrapped::new(geometry(64));
         let policy = with_range(on(medium.clone(), Some(timing())), mapping, 160);
         for unit in 0..160 {
             policy.write(unit * PAGE as u64, &stamped(unit, 1)).unwrap();
