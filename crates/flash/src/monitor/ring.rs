@@ -1,20 +1,27 @@
 //! The blocks of the monitor's journal: each page is on two of them.
 //!
-//! A place of the journal's ring is a pair of blocks. One is the *main* block, which has all pages
+//! A place in the journal's ring is a pair of blocks. One is the *main* block, which has all pages
 //! of the place. The other has copies of them, which are read where pages of the main block are
 //! damaged, and it becomes the main block if that fails. A device that limits how many blocks may
-//! be partly written has no copies, and the other block is erased until the main one fails.
+//! be partly written has no copies: the other block is erased when the main one fails, and takes
+//! over.
 //!
-//! Which block is the main one is not recorded: it is the one whose first page was written later,
-//! or, if both have the same first page, the one with more pages. A pair whose other block is
-//! erased or older is no error: it is that of a device made before there were copies, or a block
-//! that cannot be programmed any more.
+//! A page in place of a damaged one must not be older, or what was durable would be lost without an
+//! error. Both blocks are programmed in step from an erase of both on, so all pages that both have
+//! are the same if the last erase of one block was that of the other, too. That is so if both were
+//! erased as often, on a medium that counts its erases, or if some page is the same on both, since
+//! no page is ever written a second time. Otherwise the other block is not read: it can be that of
+//! a device from before there were copies, or one that cannot be erased any more.
+//!
+//! Which block is the main one is not recorded. If their pages are the same, it is the block with
+//! more of them; otherwise the one with later pages in the order of the journal.
 
 use crate::journal::{Pages, order_of};
 use crate::medium::{Medium, MediumError, PageState};
 
-/// The place of a page in the order in which pages were written.
-type Order = (u64, u64);
+/// Erases with which a block may catch up on the other of its pair, each time both are erased. It
+/// was erased less often if power failed between the two, or by a version that erased one alone.
+const CATCH_UP: u32 = 8;
 
 #[derive(Debug)]
 struct Pair {
@@ -22,21 +29,95 @@ struct Pair {
     main: usize,
     /// Of each block, whether a program or an erase of it has failed since the device was opened.
     failed: [bool; 2],
-    /// Whether the other block has copies of the pages that the main block had when the device was
-    /// opened; `None` if that was not looked at.
-    has_copies: Option<bool>,
-    /// Whether the other block has got all pages since the place was erased last. It has not if its
+    /// Whether all pages that both blocks had when the device was opened are the same.
+    has_copies: bool,
+    /// Why it is not known which block is the main one.
+    unreadable: Option<MediumError>,
+    /// Whether the other block has all pages since the place was erased last. It has not if its
     /// erase failed or was interrupted.
     is_copied: bool,
 }
 
 impl Pair {
+    fn find(medium: &dyn Medium, blocks: [u32; 2]) -> Self {
+        let (failed, is_copied) = ([false; 2], false);
+        let has_copies = are_same(medium, blocks);
+        let (main, unreadable) = match has_copies {
+            true => {
+                let [first, other] = blocks.map(|block| medium.write_pointer(block));
+                (usize::from(other > first), None)
+            }
+            false => match later(medium, blocks) {
+                Ok(main) => (main, None),
+                Err(error) => (0, Some(error)),
+            },
+        };
+        Self { blocks, main, failed, has_copies, unreadable, is_copied }
+    }
+
     fn main(&self) -> u32 {
         self.blocks[self.main]
     }
 
     fn other(&self) -> u32 {
         self.blocks[1 - self.main]
+    }
+}
+
+/// Reads a page; returns whether it is a whole page of a journal.
+fn is_whole(medium: &dyn Medium, block: u32, page: u32, into: &mut [u8]) -> bool {
+    let state = medium.read(block, page, 0, into, &mut []);
+    state == Ok(PageState::Written) && order_of(into).is_some()
+}
+
+/// Whether all pages that both blocks have are the same.
+fn are_same(medium: &dyn Medium, blocks: [u32; 2]) -> bool {
+    let [first, other] = blocks;
+    let erases = blocks.map(|block| medium.erase_count(block));
+    let mut is_proven = erases[0].is_some() && erases[0] == erases[1];
+    let page_size = medium.geometry().page_size as usize;
+    let (mut page_of_first, mut page_of_other) = (vec![0; page_size], vec![0; page_size]);
+    let pages = medium.write_pointer(first).min(medium.write_pointer(other));
+    for page in 0..pages {
+        let both = is_whole(medium, first, page, &mut page_of_first)
+            && is_whole(medium, other, page, &mut page_of_other);
+        if both && page_of_first != page_of_other {
+            return false;
+        }
+        is_proven |= both;
+    }
+    pages > 0 && is_proven
+}
+
+/// The block with the later pages, or, if the last is the same, with more of them.
+///
+/// # Errors
+/// If one block has no page that can be read, so that its pages may be later.
+fn later(medium: &dyn Medium, blocks: [u32; 2]) -> Result<usize, MediumError> {
+    let mut bytes = vec![0; medium.geometry().page_size as usize];
+    let mut newest = |block: u32| {
+        let (mut newest, mut unknown) = (None, None);
+        let pages = medium.write_pointer(block);
+        for page in 0..pages {
+            match medium.read(block, page, 0, &mut bytes, &mut []) {
+                Ok(PageState::Written) => match order_of(&bytes) {
+                    Some(order) => newest = newest.max(Some(order)),
+                    None => unknown = Some(MediumError::Damaged { block, page }),
+                },
+                Ok(PageState::Erased | PageState::Torn) => {}
+                Err(error) => unknown = Some(error),
+            }
+        }
+        (newest, pages, unknown)
+    };
+    match blocks.map(&mut newest) {
+        [(None, _, Some(error)), (Some(_), ..)] | [(Some(_), ..), (None, _, Some(error))] => {
+            Err(error)
+        }
+        // Neither has one: what one of them has is reported when it is read.
+        [(None, _, Some(_)), _] => Ok(0),
+        [_, (None, _, Some(_))] => Ok(1),
+        [first, other] => Ok(usize::from((other.0, other.1) > (first.0, first.1))),
     }
 }
 
@@ -47,72 +128,14 @@ pub(crate) struct RingBlocks {
 }
 
 impl RingBlocks {
-    /// The blocks of a device, in pairs of a first and an alternate one.
-    pub(super) fn find(medium: &dyn Medium, first: Vec<u32>, alternate: Vec<u32>) -> Self {
-        let mut page = vec![0; medium.geometry().page_size as usize];
-        let pairs = first.into_iter().zip(alternate).map(|(first, alternate)| {
-            let blocks = [first, alternate];
-            let (failed, has_copies, is_copied) = ([false; 2], None, false);
-            let mut pair = Pair { blocks, main: 0, failed, has_copies, is_copied };
-            pair.main = match pair.blocks.map(|block| age(medium, block, &mut page)) {
-                [Some(first), Some(alternate)] => usize::from(alternate > first),
-                [None, None] => 0,
-                // What cannot be read may be newer than what can be.
-                [first, _] => {
-                    let unreadable = usize::from(first.is_some());
-                    pair.main = unreadable;
-                    if pair.has_copies(medium) { 1 - unreadable } else { unreadable }
-                }
-            };
-            pair
-        });
-        Self { pairs: pairs.collect() }
+    /// The blocks of a device, in pairs of a first and a second one.
+    pub(super) fn find(medium: &dyn Medium, first: Vec<u32>, second: Vec<u32>) -> Self {
+        let pairs = first.into_iter().zip(second);
+        Self { pairs: pairs.map(|(first, second)| Pair::find(medium, [first, second])).collect() }
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = u32> {
         self.pairs.iter().flat_map(|pair| pair.blocks)
-    }
-}
-
-/// How old a block is: the order of its first page, if it has one, and the number of its pages.
-/// `None` if that page cannot be read.
-fn age(medium: &dyn Medium, block: u32, page: &mut [u8]) -> Option<(Option<Order>, u32)> {
-    let order = match medium.read(block, 0, 0, page, &mut []) {
-        Ok(PageState::Written) => Some(order_of(page)?),
-        Ok(PageState::Erased | PageState::Torn) => None,
-        Err(_) => return None,
-    };
-    Some((order, medium.write_pointer(block)))
-}
-
-/// Reads a page; returns its order if it is a whole page of a journal.
-fn whole(medium: &dyn Medium, block: u32, page: u32, into: &mut [u8]) -> Option<Order> {
-    let state = medium.read(block, page, 0, into, &mut []);
-    if state == Ok(PageState::Written) { order_of(into) } else { None }
-}
-
-impl Pair {
-    /// Whether the other block has copies of the pages of the main one: no page that is whole on
-    /// both is another one there, and if there is none, both have as many pages.
-    fn has_copies(&mut self, medium: &dyn Medium) -> bool {
-        if let Some(known) = self.has_copies {
-            return known;
-        }
-        let (main, other) = (self.main(), self.other());
-        let counts = [main, other].map(|block| medium.write_pointer(block));
-        let mut bytes = vec![0; medium.geometry().page_size as usize];
-        let mut is_same = counts[0] == counts[1];
-        for page in 0..counts[0].min(counts[1]) {
-            let orders = [main, other].map(|block| whole(medium, block, page, &mut bytes));
-            if let [Some(main), Some(other)] = orders {
-                is_same = main == other;
-                if !is_same {
-                    break;
-                }
-            }
-        }
-        self.has_copies = Some(is_same);
-        is_same
     }
 }
 
@@ -150,11 +173,11 @@ impl<'a> Ring<'a> {
         self.medium.erase(block)
     }
 
-    /// Makes the other block the main one, with a copy of the first `pages` pages, if it can.
+    /// Makes the other block the main one, with a copy of the first `pages` pages.
     ///
     /// # Errors
     /// `error`, the failure of the main block, if the other has failed, too, or a page cannot be
-    /// read; those of the other block.
+    /// read; or the error of the other block.
     fn take_over(&mut self, place: u32, pages: u32, error: MediumError) -> Result<(), MediumError> {
         let pair = self.pair(place);
         pair.failed[pair.main] = true;
@@ -170,7 +193,7 @@ impl<'a> Ring<'a> {
             self.erase_block(to)?;
             let mut bytes = vec![0; self.page_size()];
             for page in 0..pages {
-                if whole(self.medium, from, page, &mut bytes).is_none() {
+                if !is_whole(self.medium, from, page, &mut bytes) {
                     return Err(error);
                 }
                 self.program_block(to, page, &bytes)?;
@@ -181,7 +204,25 @@ impl<'a> Ring<'a> {
         Ok(())
     }
 
-    /// Ends the copies of a place until it is erased, if its other block has failed.
+    /// Erases one block of a place, which the other replaces if it is the main one and fails.
+    fn erase_one(&mut self, place: u32, index: usize) -> Result<(), MediumError> {
+        let makes_copies = self.makes_copies();
+        let pair = self.pair(place);
+        let is_main = index == pair.main;
+        if !is_main && (!makes_copies || pair.failed[index]) {
+            return Ok(());
+        }
+        let block = pair.blocks[index];
+        match self.erase_block(block) {
+            Err(error @ MediumError::EraseFailed { .. }) if is_main => {
+                self.take_over(place, 0, error)
+            }
+            done if is_main => done,
+            done => self.end_copies(place, done),
+        }
+    }
+
+    /// Stops copying to the other block until the place is erased, if that block has failed.
     fn end_copies(&mut self, place: u32, done: Result<(), MediumError>) -> Result<(), MediumError> {
         match done {
             Err(MediumError::ProgramFailed { .. } | MediumError::EraseFailed { .. }) => {
@@ -212,16 +253,25 @@ impl Pages for Ring<'_> {
     fn read(&mut self, place: u32, page: u32, into: &mut [u8]) -> Result<PageState, MediumError> {
         let medium = self.medium;
         let pair = self.pair(place);
+        if let Some(error) = &pair.unreadable {
+            return Err(error.clone());
+        }
         let (main, other) = (pair.main(), pair.other());
         let state = medium.read(main, page, 0, into, &mut []);
-        let is_whole = state == Ok(PageState::Written) && order_of(into).is_some();
-        if is_whole || state == Ok(PageState::Erased) || !pair.has_copies(medium) {
+        let is_known = match state {
+            Ok(PageState::Written) => order_of(into).is_some(),
+            Ok(PageState::Erased) => true,
+            Ok(PageState::Torn) | Err(_) => false,
+        };
+        if is_known || !pair.has_copies {
             return state;
         }
-        if whole(medium, other, page, into).is_some() {
-            return Ok(PageState::Written);
+        match medium.read(other, page, 0, into, &mut []) {
+            Ok(PageState::Written) if order_of(into).is_some() => Ok(PageState::Written),
+            // It may have been whole when the device was opened before.
+            Err(error) => Err(error),
+            Ok(_) => medium.read(main, page, 0, into, &mut []),
         }
-        medium.read(main, page, 0, into, &mut [])
     }
 
     fn program(&mut self, place: u32, page: u32, bytes: &[u8]) -> Result<(), MediumError> {
@@ -248,20 +298,20 @@ impl Pages for Ring<'_> {
     }
 
     fn erase(&mut self, place: u32) -> Result<(), MediumError> {
-        let makes_copies = self.makes_copies();
-        let pair = self.pair(place);
-        pair.is_copied = false;
-        let (main, copy) = (pair.main(), pair.other());
-        let may_copy = makes_copies && !pair.failed[1 - pair.main];
-        match self.erase_block(main) {
-            Err(error @ MediumError::EraseFailed { .. }) => return self.take_over(place, 0, error),
-            done => done?,
+        let (medium, makes_copies) = (self.medium, self.makes_copies());
+        self.pair(place).is_copied = false;
+        self.erase_one(place, 0)?;
+        self.erase_one(place, 1)?;
+        // Both are erased now, so equal counts are no accident.
+        for _ in 0..CATCH_UP {
+            let pair = self.pair(place);
+            let [first, second] = pair.blocks.map(|block| medium.erase_count(block));
+            if !makes_copies || first == second || pair.failed != [false; 2] {
+                break;
+            }
+            self.erase_one(place, usize::from(second < first))?;
         }
-        if !may_copy {
-            return Ok(());
-        }
-        let erased = self.erase_block(copy);
-        self.end_copies(place, erased)
+        Ok(())
     }
 
     fn sync(&mut self) -> Result<(), MediumError> {

@@ -1,7 +1,7 @@
 //! A device in memory whose reads are counted and fail.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -25,13 +25,30 @@ pub struct Wrapped {
     pub is_broken: AtomicBool,
     /// Damaged pages, until their block is erased.
     pub damaged: Mutex<BTreeMap<(u32, u32), Damage>>,
+    /// Blocks that cannot be programmed or erased.
+    pub failing: Mutex<BTreeSet<u32>>,
+    /// Whether the device says how often a block was erased.
+    pub counts_erases: bool,
 }
 
 impl Wrapped {
     pub fn new(geometry: DeviceGeometry) -> Arc<Self> {
-        let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
-        let (reads, is_broken) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Self { memory, reads, is_broken, damaged: Mutex::default() })
+        Arc::new(Self::with_cache(geometry, Cache::None))
+    }
+
+    pub fn with_cache(geometry: DeviceGeometry, cache: Cache) -> Self {
+        Self {
+            memory: MemoryDevice::new(geometry, cache).unwrap(),
+            reads: AtomicU64::new(0),
+            is_broken: AtomicBool::new(false),
+            damaged: Mutex::default(),
+            failing: Mutex::default(),
+            counts_erases: true,
+        }
+    }
+
+    fn fails(&self, block: u32) -> bool {
+        self.failing.lock().unwrap().contains(&block)
     }
 }
 
@@ -54,6 +71,10 @@ impl Medium for Wrapped {
 
     fn has_volatile_cache(&self) -> bool {
         self.memory.has_volatile_cache()
+    }
+
+    fn erase_count(&self, block: u32) -> Option<u32> {
+        self.memory.erase_counts().nth(block as usize).filter(|_| self.counts_erases)
     }
 
     fn read(
@@ -80,12 +101,19 @@ impl Medium for Wrapped {
     }
 
     fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<(), MediumError> {
+        if self.fails(block) {
+            return Err(MediumError::ProgramFailed { block, page });
+        }
         self.memory.program(block, page, data, oob)
     }
 
     fn erase(&self, block: u32) -> Result<(), MediumError> {
+        if self.fails(block) {
+            return Err(MediumError::EraseFailed { block });
+        }
+        self.memory.erase(block)?;
         self.damaged.lock().unwrap().retain(|page, _| page.0 != block);
-        self.memory.erase(block)
+        Ok(())
     }
 
     fn finish(&self, block: u32) -> Result<(), MediumError> {
