@@ -23,7 +23,7 @@ use fuser::{
     ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use prism_fs::Time;
-use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags as Rename};
+use rustix::fs::{self, Advice, AtFlags, Mode, OFlags, RenameFlags as Rename};
 
 use crate::convert::{
     TTL, answer, answer_entry, answer_flush, file_type, may_end_flush, system_time,
@@ -43,6 +43,8 @@ pub struct Passthrough {
     files: RwLock<HashMap<u64, Arc<File>>>,
     next: AtomicU64,
     writeback: bool,
+    /// How the files of the folder are read: the kernel does not pass on what callers say of that.
+    advice: Advice,
     ends_flush: bool,
 }
 
@@ -62,11 +64,11 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Passthrough {
-    /// Passes a folder through.
+    /// Passes a folder through, whose files are read as `advice` says.
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn new(folder: &Path, writeback: bool) -> io::Result<Self> {
+    pub fn new(folder: &Path, writeback: bool, advice: Advice) -> io::Result<Self> {
         let place: File = fs::open(folder, PLACE.union(OFlags::DIRECTORY), Mode::empty())?.into();
         let root = Node { place: Arc::new(place), references: 1 };
         Ok(Self {
@@ -74,6 +76,7 @@ impl Passthrough {
             files: RwLock::default(),
             next: AtomicU64::new(1),
             writeback,
+            advice,
             ends_flush: false,
         })
     }
@@ -92,6 +95,8 @@ impl Passthrough {
     }
 
     fn keep(&self, file: File) -> FileHandle {
+        // Without it files are read more slowly or faster, and not wrong.
+        let _ = fs::fadvise(&file, 0, None, self.advice);
         let handle = self.next.fetch_add(1, Ordering::Relaxed);
         write(&self.files).insert(handle, Arc::new(file));
         FileHandle(handle)

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use fuser::{Filesystem, InitFlags, KernelConfig};
 use prism_fs::Damage;
+use rustix::fs::Advice;
 use rustix::mount::UnmountFlags;
 
 use crate::adapter::Adapter;
@@ -143,7 +144,7 @@ fn is_mounted(folder: &Path) -> bool {
 
 /// Mounts the folder `source` a second time, on `folder`, until it is unmounted or `stop` says so:
 /// what FUSE costs without a file system of ours. It has files and folders, which is what
-/// `prism bench fs` uses, and no more.
+/// `prism bench fs` uses, and no more. `advice` says how the files of the source are read.
 ///
 /// # Errors
 /// [`MountError::Kernel`].
@@ -151,9 +152,10 @@ pub fn pass_through(
     source: &Path,
     folder: &Path,
     options: &MountOptions,
+    advice: Advice,
     callbacks: Callbacks<impl FnOnce(), impl Fn() -> bool, impl FnOnce()>,
 ) -> Result<(), MountError> {
-    let through = Passthrough::new(source, options.writeback);
+    let through = Passthrough::new(source, options.writeback, advice);
     let through = through.map_err(|error| kernel(source, folder, error))?;
     answer_requests(through, source, folder, options, callbacks, None)
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use prism_base::Bytes;
 use prism_fs::{Access, Config, Damage};
 use prism_fsmount::{Callbacks, MountOptions, make, mount, open, pass_through};
-use rustix::fs::SeekFrom;
+use rustix::fs::{Advice, SeekFrom};
 
 type AnyCallbacks<'a> =
     Callbacks<Box<dyn Fn() + 'a>, Box<dyn Fn() -> bool + 'a>, Box<dyn Fn() + 'a>>;
@@ -35,7 +35,7 @@ impl Mount {
         let options = MountOptions::parse("").unwrap();
         let (source, folder) = (source.to_owned(), folder.to_owned());
         Self::start(move |callbacks| {
-            pass_through(&source, &folder, &options, callbacks).unwrap();
+            pass_through(&source, &folder, &options, Advice::Normal, callbacks).unwrap();
         })
     }
 

@@ -10,6 +10,7 @@ use prism_fsmount::{
     Callbacks, MEMORY, MountError, MountOptions, make, make_in_memory, pass_through, serve,
 };
 use prism_host::interrupt::Undo;
+use rustix::fs::Advice;
 use rustix::mount::UnmountFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -85,11 +86,11 @@ fn open_files() {
 }
 
 impl Mounted {
-    /// Makes a file system and mounts it.
+    /// Makes a file system and mounts it; `advice` says how files that are passed through are read.
     ///
     /// # Errors
     /// [`Failure`] if that is not possible.
-    pub fn new(args: &Args, system: System) -> Result<Self, Failure> {
+    pub fn new(args: &Args, system: System, advice: Advice) -> Result<Self, Failure> {
         open_files();
         let parent = match system {
             System::MemoryThrough => Path::new("/dev/shm"),
@@ -115,7 +116,7 @@ impl Mounted {
             let callbacks = Callbacks { ready, stop, in_use: || () };
             let (device, name) = match system {
                 System::MemoryThrough | System::FolderThrough => {
-                    return pass_through(&from, &at, &options, callbacks);
+                    return pass_through(&from, &at, &options, advice, callbacks);
                 }
                 System::InMemory => {
                     let made = make_in_memory(size, None, options.config.clone())?;
