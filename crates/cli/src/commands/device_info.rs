@@ -206,7 +206,8 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     if checked.damaged_pages == 0 && checked.other.is_empty() {
         return Ok(());
     }
-    let what = "the file is damaged; restore it from a copy, or erase the blocks named above";
+    let what = "the file is damaged as said above; restore it from a copy (of a file system, prism \
+                fsck says what is lost)";
     Err(Failure::Finding(format!("{}: {what}", checked.file)))
 }
 
