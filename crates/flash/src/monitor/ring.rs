@@ -9,9 +9,10 @@
 //! A page in place of a damaged one must not be older, or what was durable would be lost without an
 //! error. Both blocks are programmed in step from an erase of both on, so all pages that both have
 //! are the same if the last erase of one block was that of the other, too. That is so if both were
-//! erased as often, on a medium that counts its erases, or if some page is the same on both, since
-//! no page is ever written a second time. Otherwise the other block is not read: it can be that of
-//! a device from before there were copies, or one that cannot be erased any more.
+//! erased as often, on a medium that counts its erases, or if a page is the same on both, since the
+//! journal writes no page a second time: one is the copy of the other. Otherwise the other block is
+//! not read: it can be that of a device from before there were copies, or one that cannot be erased
+//! any more.
 //!
 //! Which block is the main one is not recorded. If their pages are the same, it is the block with
 //! more of them; otherwise the one with later pages in the order of the journal.
@@ -70,23 +71,22 @@ fn is_whole(medium: &dyn Medium, block: u32, page: u32, into: &mut [u8]) -> bool
     state == Ok(PageState::Written) && order_of(into).is_some()
 }
 
-/// Whether all pages that both blocks have are the same.
+/// Whether all pages that both blocks have are the same: the first that is whole on both shows it,
+/// or, if there is none, the counts of erases do.
 fn are_same(medium: &dyn Medium, blocks: [u32; 2]) -> bool {
     let [first, other] = blocks;
-    let erases = blocks.map(|block| medium.erase_count(block));
-    let mut is_proven = erases[0].is_some() && erases[0] == erases[1];
     let page_size = medium.geometry().page_size as usize;
     let (mut page_of_first, mut page_of_other) = (vec![0; page_size], vec![0; page_size]);
     let pages = medium.write_pointer(first).min(medium.write_pointer(other));
     for page in 0..pages {
-        let both = is_whole(medium, first, page, &mut page_of_first)
-            && is_whole(medium, other, page, &mut page_of_other);
-        if both && page_of_first != page_of_other {
-            return false;
+        if is_whole(medium, first, page, &mut page_of_first)
+            && is_whole(medium, other, page, &mut page_of_other)
+        {
+            return page_of_first == page_of_other;
         }
-        is_proven |= both;
     }
-    pages > 0 && is_proven
+    let erases = medium.erase_count(first);
+    pages > 0 && erases.is_some() && erases == medium.erase_count(other)
 }
 
 /// The block with the later pages, or, if the last is the same, with more of them.
@@ -95,29 +95,30 @@ fn are_same(medium: &dyn Medium, blocks: [u32; 2]) -> bool {
 /// If one block has no page that can be read, so that its pages may be later.
 fn later(medium: &dyn Medium, blocks: [u32; 2]) -> Result<usize, MediumError> {
     let mut bytes = vec![0; medium.geometry().page_size as usize];
+    // The last whole page, and why there may have been one if there is none.
     let mut newest = |block: u32| {
-        let (mut newest, mut unknown) = (None, None);
-        let pages = medium.write_pointer(block);
-        for page in 0..pages {
+        let mut unknown = None;
+        for page in (0..medium.write_pointer(block)).rev() {
             match medium.read(block, page, 0, &mut bytes, &mut []) {
                 Ok(PageState::Written) => match order_of(&bytes) {
-                    Some(order) => newest = newest.max(Some(order)),
+                    Some(order) => return (Some(order), None),
                     None => unknown = Some(MediumError::Damaged { block, page }),
                 },
                 Ok(PageState::Erased | PageState::Torn) => {}
                 Err(error) => unknown = Some(error),
             }
         }
-        (newest, pages, unknown)
+        (None, unknown)
     };
     match blocks.map(&mut newest) {
-        [(None, _, Some(error)), (Some(_), ..)] | [(Some(_), ..), (None, _, Some(error))] => {
-            Err(error)
-        }
+        [(None, Some(error)), (Some(_), _)] | [(Some(_), _), (None, Some(error))] => Err(error),
         // Neither has one: what one of them has is reported when it is read.
-        [(None, _, Some(_)), _] => Ok(0),
-        [_, (None, _, Some(_))] => Ok(1),
-        [first, other] => Ok(usize::from((other.0, other.1) > (first.0, first.1))),
+        [(None, Some(_)), _] => Ok(0),
+        [_, (None, Some(_))] => Ok(1),
+        [first, other] => {
+            let pages = blocks.map(|block| medium.write_pointer(block));
+            Ok(usize::from((other.0, pages[1]) > (first.0, pages[0])))
+        }
     }
 }
 

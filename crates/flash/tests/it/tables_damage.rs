@@ -148,10 +148,10 @@ fn random_sessions_go_on_with_a_damaged_page() {
 /// What happens to a device in a random life, besides loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// Nothing, on a device that counts its erases.
-    Nothing,
-    /// Nothing, on a device that does not.
-    NothingCounted,
+    /// Nothing else, on a device that counts its erases.
+    Counting,
+    /// Nothing else, on a device that does not.
+    NotCounting,
     /// A block cannot be programmed or erased any more.
     Failure,
     /// The same on a device that limits how many blocks may be partly written.
@@ -171,8 +171,8 @@ struct Life {
 impl Life {
     fn new(rng: &mut Rng) -> Self {
         let events = [
-            Event::Nothing,
-            Event::NothingCounted,
+            Event::Counting,
+            Event::NotCounting,
             Event::Failure,
             Event::FailureWithLimit,
             Event::Former,
@@ -182,7 +182,7 @@ impl Life {
         let geometry = DeviceGeometry { max_open_blocks, ..geometry(rng) };
         let cache = if rng.chance(0.5) { Cache::Volatile } else { Cache::None };
         let mut medium = Wrapped::with_cache(geometry, cache);
-        medium.counts_erases = matches!(event, Event::Nothing | Event::Former);
+        medium.counts_erases = matches!(event, Event::Counting | Event::Former);
         Self { medium: Arc::new(medium), event, seconds: BTreeSet::new() }
     }
 
@@ -228,18 +228,20 @@ impl Life {
                 pages.iter().find(|other| other.0 != block && (other.1, other.2) == (page, order));
             // A wrong byte that the device does not find ends the records, if there is no
             // copy.
-            let must_open = self.event == Event::Nothing && copy.is_some();
+            let must_open = self.event == Event::Counting && copy.is_some();
             let damage = if must_open { random_damage(rng) } else { Damage::Found };
             *self.medium.damaged.lock().unwrap() = [((block, page), damage)].into();
             let context = format!("{context}, damaged {block}, {page}: {pages:?}");
             let medium: Arc<dyn Medium> = Arc::<Wrapped>::clone(&self.medium);
             match Device::open(medium, Options::default()) {
                 Ok(device) => assert_eq!(shares(&device), *known, "{context}"),
-                Err(error) => {
-                    assert!(!must_open, "{context}: {error}");
-                }
+                Err(error) => assert!(!must_open, "{context}: {error}"),
             }
-            self.seconds.extend(copy.map(|copy| copy.0.max(block)));
+            // The ring takes blocks from all LUNs in turn, first blocks before second ones.
+            let per_lun = self.medium.geometry().blocks_per_lun;
+            let place = |block: &u32| (block % per_lun, block / per_lun);
+            self.seconds
+                .extend(copy.and_then(|copy| [block, copy.0].into_iter().max_by_key(place)));
         }
         self.medium.damaged.lock().unwrap().clear();
     }
