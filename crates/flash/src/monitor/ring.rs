@@ -20,8 +20,9 @@
 use crate::journal::{Pages, order_of};
 use crate::medium::{Medium, MediumError, PageState};
 
-/// Erases with which a block may catch up on the other of its pair, each time both are erased. It
-/// was erased less often if power failed between the two, or by a version that erased one alone.
+/// Erases with which a block may catch up on the other of its pair, each time pages are written to
+/// both. It was erased less often if power failed between the two, or by a version that erased one
+/// alone.
 const CATCH_UP: u32 = 8;
 
 #[derive(Debug)]
@@ -223,6 +224,29 @@ impl<'a> Ring<'a> {
         }
     }
 
+    /// Copies the pages of a place that is erased, if its other block is erased, too. Equal counts
+    /// of erases then show that they are copies.
+    fn begin_copies(&mut self, place: u32) -> Result<(), MediumError> {
+        let (medium, makes_copies) = (self.medium, self.makes_copies());
+        let pair = self.pair(place);
+        let is_erased = medium.read(pair.other(), 0, 0, &mut [], &mut []) == Ok(PageState::Erased);
+        pair.is_copied = false;
+        if !makes_copies || !is_erased {
+            return Ok(());
+        }
+        for _ in 0..CATCH_UP {
+            let pair = self.pair(place);
+            let [first, second] = pair.blocks.map(|block| medium.erase_count(block));
+            if first == second || pair.failed != [false; 2] {
+                break;
+            }
+            self.erase_one(place, usize::from(second < first))?;
+        }
+        let pair = self.pair(place);
+        pair.is_copied = pair.failed == [false; 2];
+        Ok(())
+    }
+
     /// Stops copying to the other block until the place is erased, if that block has failed.
     fn end_copies(&mut self, place: u32, done: Result<(), MediumError>) -> Result<(), MediumError> {
         match done {
@@ -276,14 +300,11 @@ impl Pages for Ring<'_> {
     }
 
     fn program(&mut self, place: u32, page: u32, bytes: &[u8]) -> Result<(), MediumError> {
-        let (medium, makes_copies) = (self.medium, self.makes_copies());
+        if page == 0 {
+            self.begin_copies(place)?;
+        }
         let pair = self.pair(place);
         let (main, copy) = (pair.main(), pair.other());
-        if page == 0 {
-            let may_copy = makes_copies && !pair.failed[1 - pair.main];
-            pair.is_copied =
-                may_copy && medium.read(copy, 0, 0, &mut [], &mut []) == Ok(PageState::Erased);
-        }
         match self.program_block(main, page, bytes) {
             Err(error @ MediumError::ProgramFailed { .. }) => {
                 self.take_over(place, page, error)?;
@@ -299,20 +320,9 @@ impl Pages for Ring<'_> {
     }
 
     fn erase(&mut self, place: u32) -> Result<(), MediumError> {
-        let (medium, makes_copies) = (self.medium, self.makes_copies());
         self.pair(place).is_copied = false;
         self.erase_one(place, 0)?;
-        self.erase_one(place, 1)?;
-        // Both are erased now, so equal counts are no accident.
-        for _ in 0..CATCH_UP {
-            let pair = self.pair(place);
-            let [first, second] = pair.blocks.map(|block| medium.erase_count(block));
-            if !makes_copies || first == second || pair.failed != [false; 2] {
-                break;
-            }
-            self.erase_one(place, usize::from(second < first))?;
-        }
-        Ok(())
+        self.erase_one(place, 1)
     }
 
     fn sync(&mut self) -> Result<(), MediumError> {
