@@ -47,7 +47,7 @@ pub(crate) struct Journal {
     programmed: u64,
     /// Whether there were too many of them for an entry.
     overflowed: bool,
-    /// The encoded entry, kept for its memory.
+    /// Both copies of the encoded entry, kept for their memory.
     bytes: Vec<u8>,
 }
 
@@ -82,7 +82,9 @@ impl Journal {
         }
         self.headers.push(page, header);
         self.programmed += u64::from(layout.geometry.page_size);
-        if self.headers.len() as u64 > self.log_len / 4 || self.programmed > VERIFIED_MAX {
+        if self.headers.len() as u64 > journal::headers_max(self.log_len)
+            || self.programmed > VERIFIED_MAX
+        {
             self.overflowed = true;
             self.headers.clear();
         }
@@ -160,6 +162,7 @@ pub(crate) struct InFlight<'a> {
 pub(crate) struct Commit {
     /// Its place in the file.
     pub(crate) at: u64,
+    /// Both copies.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -224,7 +227,8 @@ impl Core {
         let pages = headers.len() / (4 + self.layout.header as usize);
         let bytes = pages as u64 * u64::from(self.layout.geometry.page_size);
         if self.commit_with_waits(records.len(), headers.len())
-            || (self.journal.headers.len() + headers.len()) as u64 > self.journal.log_len / 4
+            || (self.journal.headers.len() + headers.len()) as u64
+                > journal::headers_max(self.journal.log_len)
             || self.journal.programmed + bytes > VERIFIED_MAX
         {
             return None;

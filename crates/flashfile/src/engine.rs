@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use rustix::fs::{Advice, fadvise};
+use rustix::io::Errno;
 
 use crate::block_device;
 use crate::buffers::Aligned;
@@ -141,6 +142,11 @@ pub(crate) fn is_aligned(bytes: u64) -> bool {
     bytes.is_multiple_of(ALIGN)
 }
 
+/// Whether the disk could not read a sector.
+pub(crate) fn is_unreadable(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::IO.raw_os_error())
+}
+
 impl Engine {
     fn session(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
         session.lock().expect(UNPOISONED)
@@ -177,6 +183,25 @@ impl Engine {
             Self::Portable(file) => file.read_exact_at(bytes, at),
             Self::Simulated(session) => Self::session(session).read_at(at, bytes),
         }
+    }
+
+    /// Reads tables that are stored twice. Pages that the disk cannot read become zeros, as which
+    /// no table is valid, so that their second copies are used.
+    pub(crate) fn read_copies(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        match self.read_at(at, bytes) {
+            Err(error) if is_unreadable(&error) => {}
+            read => return read,
+        }
+        let places = (at..).step_by(ALIGN as usize);
+        places.zip(bytes.chunks_mut(ALIGN as usize)).try_for_each(|(at, piece)| {
+            match self.read_at(at, piece) {
+                Err(error) if is_unreadable(&error) => {
+                    piece.fill(0);
+                    Ok(())
+                }
+                read => read,
+            }
+        })
     }
 
     /// Writes to the tables.

@@ -9,9 +9,11 @@ use twox_hash::{XxHash3_64, XxHash64};
 use crate::layout::{Layout, SECTOR};
 
 /// The version of the format that is written, and the newest that is read.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The first version with a journal.
-pub(crate) const JOURNAL: u32 = 3;
+const JOURNAL: u32 = 3;
+/// The first version whose journal has each entry twice.
+const TWO_COPIES: u32 = 4;
 
 const MAGIC: &[u8; 8] = b"PRISMFLS";
 /// Offset of the hash of a superblock: the last bytes of its sector, in every version.
@@ -59,6 +61,7 @@ pub(crate) struct Superblock {
 pub(crate) enum SuperblockError {
     NoMagic,
     Newer(u32),
+    /// Also if the disk cannot read it.
     Damaged,
 }
 
@@ -78,6 +81,11 @@ impl Superblock {
 
     pub(crate) fn has_journal(&self) -> bool {
         self.version >= JOURNAL
+    }
+
+    /// How many times the journal has each entry.
+    pub(crate) fn entry_copies(&self) -> usize {
+        if self.version >= TWO_COPIES { 2 } else { 1 }
     }
 
     /// The length of a file of this version, in bytes.
@@ -124,8 +132,8 @@ impl Superblock {
             known => known,
         };
         let hash = match (version, u32_at(sector, 12)) {
-            (1, _) | (JOURNAL, 1) => HashKind::XxHash64,
-            (2, _) | (JOURNAL, 2) => HashKind::Xxh3,
+            (1, _) | (JOURNAL.., 1) => HashKind::XxHash64,
+            (2, _) | (JOURNAL.., 2) => HashKind::Xxh3,
             _ => return Err(SuperblockError::Damaged),
         };
         let number = |index: usize| u32_at(sector, 24 + 4 * index);
@@ -294,9 +302,12 @@ mod tests {
         let superblock = Superblock { version: VERSION, hash, identity: 77, geometry: GEOMETRY };
         let mut sector = superblock.encode();
         assert_eq!(Superblock::decode(&sector), Ok(superblock));
-        for (version, hash) in
-            [(1, HashKind::XxHash64), (2, HashKind::Xxh3), (3, HashKind::XxHash64)]
-        {
+        for (version, hash) in [
+            (1, HashKind::XxHash64),
+            (2, HashKind::Xxh3),
+            (3, HashKind::XxHash64),
+            (4, HashKind::XxHash64),
+        ] {
             let other = Superblock { version, hash, ..superblock };
             assert_eq!(Superblock::decode(&other.encode()), Ok(other));
         }

@@ -1,8 +1,9 @@
 //! The bytes of the journal: its entries, its head, and how the entries of a log are found. No I/O.
 //!
 //! An entry holds what one sync made durable: the records of all blocks that changed, and the
-//! headers of all pages programmed. It takes whole units of the log, and the entries follow each
-//! other with numbers that do. The head has the number of the first one.
+//! headers of all pages programmed. It takes whole units of the log, twice, so that one damaged
+//! sector loses none, and the entries follow each other with numbers that do. The head has the
+//! number of the first one.
 
 use twox_hash::XxHash3_64;
 
@@ -11,8 +12,8 @@ use crate::layout::{ALIGN, Layout, SECTOR};
 
 /// Bytes of a unit: what direct I/O and the page cache write as a whole.
 pub(crate) const UNIT: usize = ALIGN as usize;
-/// Bytes of a log beyond its two longest entries of records: those of 256 syncs of few pages. A
-/// checkpoint costs two syncs of the disk, less than a hundredth of that.
+/// Bytes of a log beyond the two copies of its longest entry of records: those of 128 syncs of few
+/// pages. A checkpoint costs two syncs of the disk, less than a fiftieth of that.
 const LOG_LEN: u64 = 1 << 20;
 /// Bytes of an entry before its records.
 const FIXED: usize = 40;
@@ -25,6 +26,12 @@ const HEAD_MAGIC: &[u8; 8] = b"PRISMJNL";
 pub(crate) fn log_len(blocks: u32) -> u64 {
     let of_all = (FIXED as u64 + u64::from(blocks) * RECORD as u64).next_multiple_of(ALIGN);
     LOG_LEN + 2 * of_all
+}
+
+/// Limit of the bytes of page headers in an entry, for a log of this length: half of the log has
+/// both copies of them, so that an entry of as many always fits into an empty one.
+pub(crate) fn headers_max(log_len: u64) -> u64 {
+    log_len.min(LOG_LEN) / 4
 }
 
 /// Headers of pages, as an entry has them: number of the page, then the header.
@@ -51,12 +58,13 @@ impl PageHeaders {
     }
 }
 
-/// Bytes that an entry takes at most, with this number of records and of bytes of page headers.
+/// Bytes that both copies of an entry take at most, with this number of records and of bytes of
+/// page headers.
 pub(crate) fn len_max(records: usize, headers: usize) -> usize {
-    (FIXED + records * RECORD + headers).next_multiple_of(UNIT)
+    2 * (FIXED + records * RECORD + headers).next_multiple_of(UNIT)
 }
 
-/// Encodes entry `number` into `bytes`. Of the headers, those that `counts` accepts for the number
+/// Encodes entry `number` into `bytes`, twice. Of the headers, those that `counts` accepts for the number
 /// of the page: a block may have been erased after the program.
 pub(crate) fn encode(
     layout: &Layout,
@@ -91,14 +99,15 @@ pub(crate) fn encode(
     bytes[36..40].copy_from_slice(&header_count.to_le_bytes());
     let hash = XxHash3_64::oneshot_with_seed(identity, &bytes[8..]);
     bytes[..8].copy_from_slice(&hash.to_le_bytes());
+    bytes.extend_from_within(..);
 }
 
 /// An entry.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) number: u64,
-    /// Bytes that it takes in the log.
-    pub(crate) len: usize,
+    /// Bytes of one copy.
+    len: usize,
     /// Blocks that changed, ascending, with their records.
     pub(crate) records: Vec<(u32, Record)>,
     /// The numbers and headers of pages; each is counted by the record of its block.
@@ -156,42 +165,70 @@ pub(crate) struct LostEntry {
     pub(crate) at: usize,
 }
 
-/// The entries of a log, from number `base` on.
+/// What a log holds.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Log {
+    /// Its entries, in order.
+    pub(crate) entries: Vec<Entry>,
+    /// Bytes that they take.
+    pub(crate) used: usize,
+    /// The number of each entry of which one copy is damaged, and that copy, 1 or 2. Not the last
+    /// one: a loss of power may have torn one of its copies.
+    pub(crate) damaged: Vec<(u64, u32)>,
+    /// Whether the beginning of one more entry is there: a loss of power has torn it. If another
+    /// one were written in its place with the same number and torn as well, the sectors that both
+    /// have alike, such as the zeros at their ends, could make the older one whole.
+    pub(crate) is_torn: bool,
+}
+
+/// Reads a log whose first entry has the number `base`, with each entry `copies` times: once in
+/// files of version 3, else twice.
 ///
-/// Only the last one can have been in flight when power failed, since each is written after the one
-/// before is durable. So an entry after one that is missing means damage.
+/// # Errors
+/// Only the last entry can have been in flight when power failed, since each is written after the
+/// one before is durable. So an entry after one that is missing means damage.
 pub(crate) fn scan(
     layout: &Layout,
     identity: u64,
+    copies: usize,
     base: u64,
     log: &[u8],
-) -> Result<Vec<Entry>, LostEntry> {
-    let (mut entries, mut at, mut next) = (Vec::new(), 0, base);
-    let numbered = |at: usize, number: u64| {
-        decode(layout, identity, &log[at..]).filter(|entry| entry.number == number)
+) -> Result<Log, LostEntry> {
+    let decode_at = |at: usize, number: u64| {
+        let seems = log.get(at..).and_then(number_of) == Some(number);
+        if seems { decode(layout, identity, &log[at..]) } else { None }
     };
-    while let Some(entry) = numbered(at, next) {
-        at += entry.len;
+    // The second copy begins where the first one ends, at a place that only an entry can say.
+    let second_of = |at: usize, number: u64| {
+        let mut later = (at + UNIT..log.len()).step_by(UNIT).filter(|_| copies > 1);
+        later.find_map(|second| decode_at(second, number).filter(|entry| at + entry.len == second))
+    };
+    let (mut found, mut next, mut damaged) = (Log::default(), base, None);
+    loop {
+        let at = found.used;
+        let first = decode_at(at, next);
+        let is_whole = first.is_some();
+        let Some(entry) = first.or_else(|| second_of(at, next)) else { break };
+        // The entry before is not the last one.
+        found.damaged.extend(damaged.take());
+        let end = at + copies * entry.len;
+        let are_equal = log[at..at + entry.len] == log[end - entry.len..end.min(log.len())];
+        damaged = (!are_equal).then_some((next, 1 + u32::from(is_whole)));
+        found.used = end;
         next += 1;
-        entries.push(entry);
+        found.entries.push(entry);
     }
+    let rest = || (found.used..log.len()).step_by(UNIT);
     // Entries from before the last checkpoint have smaller numbers.
-    let is_later = |later: usize| {
-        let number = number_of(&log[later..]).filter(|&number| number > next);
-        number.is_some_and(|number| numbered(later, number).is_some())
+    let is_later = |at: usize| {
+        let number = number_of(&log[at..]).filter(|&number| number > next);
+        number.is_some_and(|number| decode_at(at, number).is_some())
     };
-    match (at..log.len()).step_by(UNIT).any(is_later) {
-        true => Err(LostEntry { number: next, at }),
-        false => Ok(entries),
+    if rest().any(is_later) {
+        return Err(LostEntry { number: next, at: found.used });
     }
-}
-
-/// Whether the log has the beginning of an entry with number `next` at `at`, where the entries
-/// end: a loss of power has torn it. If the next entry were written there with the same number and
-/// torn as well, the sectors that both have alike, such as the zeros at their ends, could make the
-/// older one whole.
-pub(crate) fn is_torn(log: &[u8], at: usize, next: u64) -> bool {
-    log.get(at..).and_then(number_of) == Some(next)
+    found.is_torn = rest().any(|at| number_of(&log[at..]) == Some(next));
+    Ok(found)
 }
 
 /// Encodes the head of a journal whose first entry has the number `base`.
@@ -259,15 +296,22 @@ mod tests {
         bytes
     }
 
+    fn scanned(copies: usize, base: u64, log: &[u8]) -> Result<Log, LostEntry> {
+        scan(&layout(), IDENTITY, copies, base, log)
+    }
+
     fn numbers(log: &[u8], base: u64) -> Result<Vec<u64>, LostEntry> {
-        let entries = scan(&layout(), IDENTITY, base, log)?;
-        Ok(entries.iter().map(|entry| entry.number).collect())
+        let found = scanned(2, base, log)?;
+        Ok(found.entries.iter().map(|entry| entry.number).collect())
     }
 
     #[test]
     fn entries_come_back_and_no_flipped_byte_passes() {
         let mut bytes = entry(9, 9);
-        assert_eq!(bytes.len(), 3 * UNIT, "nine headers of 1024 bytes");
+        assert_eq!(bytes.len(), 2 * 3 * UNIT, "nine headers of 1024 bytes, twice");
+        assert_eq!(bytes[..3 * UNIT], bytes[3 * UNIT..]);
+        assert!(len_max(9, 9 * 1028) == bytes.len() && headers_max(1 << 30) == LOG_LEN / 4);
+        bytes.truncate(3 * UNIT);
         let found = decode(&layout(), IDENTITY, &bytes).unwrap();
         assert_eq!((found.number, found.len), (9, bytes.len()));
         assert_eq!((found.records.len(), found.headers.len()), (9, 9));
@@ -298,35 +342,84 @@ mod tests {
         assert_eq!(numbers(&log, 7), Ok(vec![7]), "the units of entry 5 do not complete entry 8");
     }
 
-    /// Damage in any byte of a log of four entries hides the last one, or is reported.
+    /// The four entries of a log, as versions 3 and 4 have them: where each begins, and its end.
+    fn four(copies: usize) -> (Vec<u8>, [usize; 5]) {
+        let mut log = Vec::new();
+        let starts = [entry(3, 1), entry(4, 1), entry(5, 9), entry(6, 1)].map(|entry| {
+            log.extend(&entry[..copies * entry.len() / 2]);
+            log.len() - copies * entry.len() / 2
+        });
+        let [one, two, three, four] = starts;
+        log.extend([0; UNIT]);
+        let end = log.len() - UNIT;
+        (log, [one, two, three, four, end])
+    }
+
+    /// Damage in any byte of a log of version 3 hides the last entry, or is reported.
     #[test]
     fn a_lost_entry_is_found_by_the_one_after_it() {
-        let log = [entry(3, 1), entry(4, 1), entry(5, 9), entry(6, 1), vec![0; UNIT]].concat();
-        let starts = [0, UNIT, 2 * UNIT, 5 * UNIT, 6 * UNIT];
+        let (log, starts) = four(1);
         for at in (0..log.len()).step_by(7) {
             let mut log = log.clone();
             log[at] ^= 0x40;
             let place = starts.iter().rposition(|&start| start <= at).unwrap();
+            let found = scanned(1, 3, &log).map(|log| (log.entries.len(), log.used, log.damaged));
             let expected = match place {
-                4 => Ok(vec![3, 4, 5, 6]),
-                3 => Ok(vec![3, 4, 5]),
+                4 => Ok((4, starts[4], vec![])),
+                3 => Ok((3, starts[3], vec![])),
                 _ => Err(LostEntry { number: 3 + place as u64, at: starts[place] }),
             };
-            assert_eq!(numbers(&log, 3), expected, "byte {at}");
+            assert_eq!(found, expected, "byte {at}");
+        }
+    }
+
+    /// Damage in any byte of one copy loses no entry; in both copies, it is as above.
+    #[test]
+    fn a_second_copy_replaces_a_damaged_one() {
+        let (log, starts) = four(2);
+        let whole = scanned(2, 3, &log).unwrap();
+        assert!(whole.damaged.is_empty() && !whole.is_torn && whole.used == starts[4]);
+        for at in (0..starts[4]).step_by(7) {
+            let mut log = log.clone();
+            log[at] ^= 0x40;
+            let place = starts.iter().rposition(|&start| start <= at).unwrap();
+            let len = (starts[place + 1] - starts[place]) / 2;
+            let copy = 1 + u32::from(at >= starts[place] + len);
+            let damaged = if place == 3 { vec![] } else { vec![(3 + place as u64, copy)] };
+            let found = scanned(2, 3, &log).unwrap();
+            assert!(found.entries == whole.entries && found.used == starts[4], "byte {at}");
+            assert_eq!(found.damaged, damaged, "byte {at}");
+            assert!(!found.is_torn);
+            let other = if copy == 1 { starts[place] + len } else { starts[place] };
+            log[other + at % len] ^= 1;
+            match scanned(2, 3, &log) {
+                Ok(found) => assert!(place == 3 && found.entries.len() == 3, "byte {at}"),
+                Err(lost) => {
+                    let (number, at) = (3 + place as u64, starts[place]);
+                    assert!(place < 3 && lost == LostEntry { number, at });
+                }
+            }
         }
     }
 
     #[test]
     fn an_entry_whose_end_is_missing_is_torn() {
         let mut log = [entry(7, 1), entry(8, 1)].concat();
-        let second = UNIT;
-        log[second + SECTOR..].fill(0xA5);
-        assert_eq!(numbers(&log, 7), Ok(vec![7]));
-        assert!(is_torn(&log, second, 8));
+        let second = 2 * UNIT;
+        log[second + SECTOR..3 * UNIT].fill(0xA5);
+        assert_eq!(numbers(&log, 7), Ok(vec![7, 8]), "its second copy is whole");
+        log[3 * UNIT + SECTOR..].fill(0xA5);
+        let of_two = |log: &[u8]| {
+            let found = scanned(2, 7, log).unwrap();
+            (found.entries.len(), found.used, found.is_torn)
+        };
+        assert_eq!(of_two(&log), (1, second, true));
+        log[second..3 * UNIT].fill(0);
+        assert_eq!(of_two(&log), (1, second, true), "the beginning of its second copy");
         // What an earlier use of the log left there has a lower number.
-        assert!(!is_torn(&log, second, 9) && !is_torn(&log, log.len(), 8));
+        assert!(!scanned(2, 9, &log).unwrap().is_torn);
         log[second..].fill(0);
-        assert!(!is_torn(&log, second, 8));
+        assert_eq!(of_two(&log), (1, second, false));
     }
 
     #[test]

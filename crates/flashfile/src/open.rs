@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 
 use crate::block_device;
 use crate::device::FlashFile;
-use crate::engine::{Direct, Engine};
+use crate::engine::{Direct, Engine, is_unreadable};
 use crate::error::FlashFileError;
 use crate::format::{Superblock, SuperblockError, VERSION};
 use crate::layout::{ALIGN, Layout, Region, SECOND_SUPERBLOCK, SECTOR};
@@ -255,6 +255,7 @@ fn find_superblock(name: &str, engine: &Engine) -> Result<SuperblockFound, Flash
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Ok(Err(SuperblockError::NoMagic))
             }
+            Err(error) if is_unreadable(&error) => Ok(Err(SuperblockError::Damaged)),
             Err(error) => Err(broken(name, "reading the superblock", error)),
             Ok(()) => Ok(Superblock::decode(&sector)),
         }

@@ -10,7 +10,7 @@ use std::io;
 
 use crate::error::{FlashFileError, is_full};
 use crate::format::{self, VERSION};
-use crate::journal::{self, Entry, LostEntry};
+use crate::journal::{self, Entry, Log, LostEntry};
 use crate::layout::{Layout, Region, SECTOR};
 use crate::open::{broken, write_superblocks};
 use crate::state::Core;
@@ -45,7 +45,7 @@ impl Core {
         if self.superblock.has_journal() {
             let (base, differ) = self.load_heads(damage)?;
             stale.heads = differ;
-            self.replay(base, newest)?;
+            self.replay(base, newest, damage)?;
         }
         Ok(stale)
     }
@@ -59,7 +59,7 @@ impl Core {
         let len = self.layout.record_sectors as usize * SECTOR;
         let mut copies = [vec![0; len], vec![0; len]];
         for (copy, bytes) in copies.iter_mut().enumerate() {
-            let read = self.engine.read_at(self.layout.records[copy].start, bytes);
+            let read = self.engine.read_copies(self.layout.records[copy].start, bytes);
             read.map_err(|e| broken(&self.name, "reading the block records", e))?;
         }
         let pages = self.layout.geometry.pages_per_block;
@@ -100,7 +100,7 @@ impl Core {
     fn load_heads(&self, damage: &mut Vec<String>) -> Result<(u64, bool), FlashFileError> {
         let mut copies = [[0; SECTOR]; 2];
         for (copy, bytes) in (0..).zip(&mut copies) {
-            let read = self.engine.read_at(self.layout.head_at(copy), bytes);
+            let read = self.engine.read_copies(self.layout.head_at(copy), bytes);
             read.map_err(|e| broken(&self.name, "reading the journal", e))?;
         }
         let copies = copies.map(|bytes| journal::decode_head(self.identity(), &bytes));
@@ -121,40 +121,46 @@ impl Core {
 
     /// Applies the entries of the journal from number `base` on. The records in their own places
     /// are as of entries up to `newest`, all of which were durable.
-    fn replay(&mut self, base: u64, newest: u64) -> Result<(), FlashFileError> {
+    fn replay(
+        &mut self,
+        base: u64,
+        newest: u64,
+        damage: &mut Vec<String>,
+    ) -> Result<(), FlashFileError> {
         let region = self.layout.log();
         let mut log = vec![0; region.len as usize];
-        let read = self.engine.read_at(region.start, &mut log);
+        let read = self.engine.read_copies(region.start, &mut log);
         read.map_err(|e| broken(&self.name, "reading the journal", e))?;
         let lost = |LostEntry { number, at }| FlashFileError::Journal {
             file: self.name.clone(),
             entry: number,
             at: region.start + at as u64,
         };
-        let mut entries = journal::scan(&self.layout, self.identity(), base, &log).map_err(lost)?;
-        let used: usize = entries.iter().map(|entry| entry.len).sum();
+        let copies = self.superblock.entry_copies();
+        let found = journal::scan(&self.layout, self.identity(), copies, base, &log);
+        drop(log);
+        let Log { mut entries, used, damaged, is_torn } = found.map_err(lost)?;
+        damage.extend(damaged.iter().map(|(number, copy)| {
+            format!("entry {number} of the journal: copy {copy} is damaged; the other is whole")
+        }));
         self.journal.used = used as u64;
         self.journal.next = base + entries.len() as u64;
-        if journal::is_torn(&log, used, self.journal.next) {
+        if is_torn {
             // It is skipped as if it had been dropped.
             self.journal.used += journal::UNIT as u64;
             self.journal.next += 1;
         }
-        drop(log);
+        // If records have its number, its sync has returned: a page that is damaged now was
+        // whole then.
         if let Some(last) = entries.last()
+            && last.number > newest
             && !self.pages_are_whole(last)?
         {
             entries.pop();
         }
         self.journal.last = (base + entries.len() as u64).saturating_sub(1);
         if newest > self.journal.last {
-            let at = entries.iter().map(|entry| entry.len).sum::<usize>();
-            let number = base + entries.len() as u64;
-            return Err(FlashFileError::Journal {
-                file: self.name.clone(),
-                entry: number,
-                at: region.start + at as u64,
-            });
+            return Err(lost(LostEntry { number: self.journal.last + 1, at: used }));
         }
         self.apply(entries);
         Ok(())
@@ -226,7 +232,16 @@ impl Core {
             self.checkpoint()?;
             self.headers().forget_replayed();
         }
-        Ok(())
+        // A file of version 3: its journal is empty now, so the next entry is the first that is
+        // there twice.
+        if self.superblock.version < VERSION { self.write_version() } else { Ok(()) }
+    }
+
+    /// Writes the superblocks of the newest version.
+    fn write_version(&mut self) -> io::Result<()> {
+        self.superblock.version = VERSION;
+        write_superblocks(&self.engine, self.superblock)?;
+        self.engine.sync()
     }
 
     /// Converts a file of version 1 or 2: it gets a journal. Until the superblocks are written, it
@@ -239,9 +254,7 @@ impl Core {
             let _ = self.engine.set_len(old_len);
             journal?;
         }
-        self.superblock.version = VERSION;
-        write_superblocks(&self.engine, self.superblock)?;
-        self.engine.sync()
+        self.write_version()
     }
 
     fn make_journal(&mut self) -> io::Result<()> {

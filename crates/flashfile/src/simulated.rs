@@ -5,11 +5,12 @@
 //! writes are dropped, reordered and torn between sectors, but a sector is written atomically, as
 //! on disks. If only the process ends, its writes stay in the page cache, and are not durable yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use prism_base::Rng;
+use rustix::io::Errno;
 
 use crate::headers;
 use crate::layout::SECTOR;
@@ -32,6 +33,8 @@ struct Disk {
     headers_kept: usize,
     /// Bytes of the log that a device uses.
     log_max: u64,
+    /// Sectors that cannot be read until they are written.
+    unreadable: BTreeSet<u64>,
 }
 
 /// A file on a simulated host. Clones are the same file.
@@ -109,6 +112,20 @@ impl SimulatedFile {
     /// device of at most 256 blocks: little, so that they write checkpoints.
     pub fn limit_journal(&self, bytes: u64) {
         self.lock().log_max = bytes;
+    }
+
+    /// Changes a byte of the file, on the disk as well.
+    pub fn flip(&self, at: u64) {
+        let mut disk = self.lock();
+        let (sector, within) = split(at);
+        disk.durable[at as usize] ^= 1;
+        let cached = disk.cached.get_mut(&sector);
+        cached.into_iter().flatten().for_each(|content| content[within] ^= 1);
+    }
+
+    /// The disk cannot read the sector of this byte until it is written again.
+    pub fn make_unreadable(&self, at: u64) {
+        self.lock().unreadable.insert(split(at).0);
     }
 
     /// Whether power has failed.
@@ -207,6 +224,7 @@ impl Disk {
             let mut content = self.sector(sector);
             content[within..within + len].copy_from_slice(&bytes[done..done + len]);
             self.cached.entry(sector).or_default().push(content);
+            self.unreadable.remove(&sector);
             done += len;
         }
     }
@@ -263,8 +281,13 @@ impl Session {
     pub(crate) fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let disk = self.file.lock();
         disk.check(self.session)?;
-        if at + bytes.len() as u64 > disk.durable.len() as u64 {
+        let end = at + bytes.len() as u64;
+        if end > disk.durable.len() as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let sectors = split(at).0..end.div_ceil(SECTOR as u64);
+        if disk.unreadable.range(sectors).next().is_some() {
+            return Err(Errno::IO.into());
         }
         disk.read(at, bytes);
         Ok(())

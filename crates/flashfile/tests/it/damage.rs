@@ -117,6 +117,52 @@ fn damage_in_both_copies_is_refused() {
     }
 }
 
+/// Each sector of the tables that the disk cannot read, of a file whose process was killed: the
+/// second copy is used, and the sector is written again.
+#[test]
+fn a_sector_of_the_tables_that_cannot_be_read() {
+    let killed = SimulatedFile::new();
+    let mut device = FlashFile::create_simulated(&killed, GEOMETRY).unwrap();
+    fill(&mut device);
+    let right = contents(&mut device);
+    killed.kill();
+    drop(device);
+    let bytes = killed.bytes();
+    let entry = 28_672 + 2 * 4096;
+    for (one, two, what) in [
+        (0, 4096, "the superblock"),
+        (8192, 12_288, "the records of blocks 0 to 4"),
+        (28_672, 32_768, "the head of the journal"),
+        (entry, entry + 4096, "the last entry"),
+    ] {
+        for at in [one, two] {
+            let file = SimulatedFile::from(bytes.clone());
+            file.make_unreadable(at);
+            let mut device = FlashFile::open_simulated(&file).unwrap();
+            assert_eq!(contents(&mut device), right, "{what}");
+            let reported = device.damage().len();
+            assert_eq!(reported, usize::from(at < entry), "{what}: {:?}", device.damage());
+            device.close().unwrap();
+            let device = FlashFile::open_simulated(&file).unwrap();
+            assert!(device.damage().is_empty(), "{what} is written again");
+        }
+        let file = SimulatedFile::from(bytes.clone());
+        [one, two].into_iter().for_each(|at| file.make_unreadable(at));
+        match FlashFile::open_simulated(&file) {
+            Err(error) => {
+                let text = format!("{what} ");
+                assert!(error.to_string().contains(&text), "{error}");
+                assert!(error.to_string().contains("damaged in both copies"), "{error}");
+            }
+            Ok(mut device) => {
+                let erased =
+                    contents(&mut device).iter().flatten().all(|page| page.0 == PageState::Erased);
+                assert!(erased && what == "the last entry", "as a sync that power has cut");
+            }
+        }
+    }
+}
+
 fn geometry_4k() -> DeviceGeometry {
     DeviceGeometry { page_size: 4096, blocks_per_lun: 16, ..GEOMETRY }
 }

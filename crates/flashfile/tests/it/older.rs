@@ -1,4 +1,4 @@
-//! Files of versions 1 and 2, made by an encoder of those formats, are converted when they are
+//! Files of versions 1 to 3, made by an encoder of those formats, are converted when they are
 //! opened for writing, and read as they are otherwise.
 
 use std::fs;
@@ -19,6 +19,11 @@ const LEN: usize = DATA + 15 * 512;
 /// Of five blocks of three pages of 512 bytes: erases, pages programmed, flags (1 finished).
 const BLOCKS: [(u32, u16, u16); 5] = [(7, 3, 0), (1, 2, 0), (4, 1, 1), (9, 0, 0), (0, 0, 0)];
 
+/// Where the journal of version 3 begins, its log, and the end of the file.
+const HEADS: usize = 28_672;
+const LOG: usize = HEADS + 2 * 4096;
+const END: usize = LOG + (1 << 20) + 2 * 4096;
+
 fn put(bytes: &mut [u8], at: usize, part: &[u8]) {
     bytes[at..at + part.len()].copy_from_slice(part);
 }
@@ -28,12 +33,35 @@ fn page(block: usize, page: usize) -> [u8; 512] {
     [(16 * block + page + 1) as u8; 512]
 }
 
-/// A file of an older version.
+fn record((erases, programmed, flags): (u32, u16, u16)) -> Vec<u8> {
+    let (programmed, flags) = (programmed.to_le_bytes(), flags.to_le_bytes());
+    [&erases.to_le_bytes()[..], &programmed[..], &flags[..]].concat()
+}
+
+/// The header of a page.
+fn header(version: u32, block: usize, number: usize) -> [u8; 64] {
+    let (mut bytes, data) = ([0; 64], page(block, number));
+    let hash = match version {
+        1 => XxHash64::oneshot(IDENTITY, &data),
+        _ => XxHash3_64::oneshot_with_seed(IDENTITY, &data),
+    };
+    put(&mut bytes, 8, &BLOCKS[block].0.to_le_bytes());
+    put(&mut bytes, 16, &hash.to_le_bytes());
+    put(&mut bytes, 24, b"outofband");
+    let seed = IDENTITY ^ (3 * block + number) as u64;
+    let hash = XxHash64::oneshot(seed, &bytes[8..]);
+    put(&mut bytes, 0, &hash.to_le_bytes());
+    bytes
+}
+
+/// A file of an older version. Of version 3, its process was killed: the journal has pages of block
+/// 1, and an erase of block 3.
 fn older_file(version: u32) -> Vec<u8> {
-    let mut bytes = vec![0; LEN];
+    let mut bytes = vec![0; if version == 3 { END } else { LEN }];
     for superblock in [0, 4096] {
         put(&mut bytes, superblock, b"PRISMFLS");
         put(&mut bytes, superblock + 8, &version.to_le_bytes());
+        put(&mut bytes, superblock + 12, if version == 3 { b"\x02" } else { b"\0" });
         put(&mut bytes, superblock + 16, &IDENTITY.to_le_bytes());
         for (index, number) in [1u32, 1, 5, 3, 512, 9, 0].into_iter().enumerate() {
             put(&mut bytes, superblock + 24 + 4 * index, &number.to_le_bytes());
@@ -43,33 +71,57 @@ fn older_file(version: u32) -> Vec<u8> {
     }
     for records in [8192, 12_288] {
         put(&mut bytes, records + 8, &SEQUENCE.to_le_bytes());
-        for (block, (erases, programmed, flags)) in BLOCKS.into_iter().enumerate() {
-            let at = records + 24 + 8 * block;
-            put(&mut bytes, at, &erases.to_le_bytes());
-            put(&mut bytes, at + 4, &programmed.to_le_bytes());
-            put(&mut bytes, at + 6, &flags.to_le_bytes());
+        for (block, content) in BLOCKS.into_iter().enumerate() {
+            let content = match (version, block) {
+                (3, 1) => (1, 0, 0),
+                (3, 3) => (8, 2, 0),
+                _ => content,
+            };
+            put(&mut bytes, records + 24 + 8 * block, &record(content));
         }
         let hash = XxHash64::oneshot(IDENTITY, &bytes[records + 8..records + 512]);
         put(&mut bytes, records, &hash.to_le_bytes());
     }
-    for (block, (erases, programmed, _)) in BLOCKS.into_iter().enumerate() {
+    for (block, (_, programmed, _)) in BLOCKS.into_iter().enumerate() {
         for number in 0..usize::from(programmed) {
-            let data = page(block, number);
-            let header = HEADERS + 512 * block + 64 * number;
-            let hash = match version {
-                1 => XxHash64::oneshot(IDENTITY, &data),
-                _ => XxHash3_64::oneshot_with_seed(IDENTITY, &data),
-            };
-            put(&mut bytes, header + 8, &erases.to_le_bytes());
-            put(&mut bytes, header + 16, &hash.to_le_bytes());
-            put(&mut bytes, header + 24, b"outofband");
-            let seed = IDENTITY ^ (3 * block + number) as u64;
-            let hash = XxHash64::oneshot(seed, &bytes[header + 8..header + 64]);
-            put(&mut bytes, header, &hash.to_le_bytes());
-            put(&mut bytes, DATA + 512 * (3 * block + number), &data);
+            if (version, block) != (3, 1) {
+                let at = HEADERS + 512 * block + 64 * number;
+                put(&mut bytes, at, &header(version, block, number));
+            }
+            put(&mut bytes, DATA + 512 * (3 * block + number), &page(block, number));
         }
     }
+    if version == 3 {
+        put_journal(&mut bytes);
+    }
     bytes
+}
+
+/// A journal of version 3, of two entries.
+fn put_journal(bytes: &mut [u8]) {
+    for head in [HEADS, HEADS + 4096] {
+        put(bytes, head + 8, b"PRISMJNL");
+        put(bytes, head + 16, &(SEQUENCE + 1).to_le_bytes());
+        let hash = XxHash3_64::oneshot_with_seed(IDENTITY, &bytes[head + 8..head + 512]);
+        put(bytes, head, &hash.to_le_bytes());
+    }
+    for (number, programmed) in [(0, 1), (1, 2)] {
+        let mut entry = vec![0; 4096];
+        put(&mut entry, 8, b"PRISMENT");
+        put(&mut entry, 16, &(SEQUENCE + 1 + number as u64).to_le_bytes());
+        put(&mut entry, 24, &4096u64.to_le_bytes());
+        put(&mut entry, 32, &2u32.to_le_bytes());
+        put(&mut entry, 36, &1u32.to_le_bytes());
+        for (index, block, content) in [(0, 1u32, (1, programmed, 0)), (1, 3, BLOCKS[3])] {
+            put(&mut entry, 40 + 12 * index, &block.to_le_bytes());
+            put(&mut entry, 44 + 12 * index, &record(content));
+        }
+        put(&mut entry, 64, &(3 + number as u32).to_le_bytes());
+        put(&mut entry, 68, &header(3, 1, number));
+        let hash = XxHash3_64::oneshot_with_seed(IDENTITY, &entry[8..]);
+        put(&mut entry, 0, &hash.to_le_bytes());
+        put(bytes, LOG + 4096 * number, &entry);
+    }
 }
 
 fn check_contents(device: &mut FlashFile, context: &str) {
@@ -92,7 +144,7 @@ fn check_contents(device: &mut FlashFile, context: &str) {
 
 #[test]
 fn older_files_are_converted_and_keep_their_hash() {
-    for version in [1, 2] {
+    for version in [1, 2, 3] {
         let file = SimulatedFile::from(older_file(version));
         let mut device = FlashFile::open_simulated(&file).unwrap();
         assert_eq!((device.version(), device.identity()), (VERSION, IDENTITY));
@@ -121,7 +173,7 @@ fn older_files_are_converted_and_keep_their_hash() {
 fn random_cuts_of_a_conversion() {
     for seed in seeds(0..60) {
         let mut rng = Rng::stream(seed, "conversion");
-        let version = 1 + rng.below(2) as u32;
+        let version = 1 + rng.below(3) as u32;
         for operations in 0.. {
             let file = SimulatedFile::from(older_file(version));
             file.cut_power_after(operations);
@@ -166,7 +218,7 @@ fn an_older_file_without_space_for_a_journal_stays_as_it_is() {
 fn a_reader_converts_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flash");
-    for version in [1, 2] {
+    for version in [1, 2, 3] {
         let bytes = older_file(version);
         fs::write(&path, &bytes).unwrap();
         let mut device = FlashFile::open_with(&path, Settings::READ_ONLY).unwrap();
@@ -176,9 +228,26 @@ fn a_reader_converts_nothing() {
         assert!(matches!(refused, Err(MediumError::ReadOnly { .. })), "{refused:?}");
         drop(device);
         assert!(fs::read(&path).unwrap() == bytes);
-        fs::write(&path, &bytes[..LEN - 1]).unwrap();
+        fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
         let error = FlashFile::open_with(&path, Settings::READ_ONLY).unwrap_err();
         let FlashFileError::Truncated { wanted, .. } = error else { panic!("{error}") };
-        assert_eq!(wanted, LEN as u64);
+        assert_eq!(wanted, bytes.len() as u64);
     }
+}
+
+/// The journal of version 3 has each entry once.
+#[test]
+fn a_damaged_entry_of_version_3_is_reported() {
+    let bytes = older_file(3);
+    for at in (0..4096).step_by(37) {
+        let mut damaged = bytes.clone();
+        damaged[LOG + at] ^= 1;
+        let error = FlashFile::open_simulated(&SimulatedFile::from(damaged)).unwrap_err();
+        let text = format!("entry 501 of the journal, at byte {LOG}, is damaged");
+        assert!(error.to_string().contains(&text), "byte {at}: {error}");
+    }
+    let mut damaged = bytes;
+    damaged[LOG + 4096 + 50] ^= 1;
+    let device = FlashFile::open_simulated(&SimulatedFile::from(damaged)).unwrap();
+    assert_eq!((device.version(), device.write_pointer(1)), (VERSION, 1), "as a torn sync");
 }

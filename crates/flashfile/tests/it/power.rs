@@ -39,6 +39,8 @@ struct World {
     erased: BTreeSet<u32>,
     stamp: u64,
     cuts: u64,
+    /// Whether a byte of the tables changes after each cut.
+    damages: bool,
 }
 
 /// A random geometry: records take one or two sectors, and page headers share a sector or not, or
@@ -69,7 +71,19 @@ impl World {
         let blocks = vec![Block::default(); geometry.blocks() as usize];
         let (durable, now) = (blocks.clone(), blocks);
         let (device, erased) = (Some(device), BTreeSet::new());
-        Self { seed, rng, file, geometry, device, durable, now, erased, stamp: 0, cuts: 0 }
+        Self {
+            seed,
+            rng,
+            file,
+            geometry,
+            device,
+            durable,
+            now,
+            erased,
+            stamp: 0,
+            cuts: 0,
+            damages: false,
+        }
     }
 
     /// The content of the page with number `stamp`.
@@ -160,6 +174,9 @@ impl World {
             self.file.kill();
         }
         self.device = None;
+        if self.damages {
+            self.damage();
+        }
         for _ in 0..again {
             let far = [4, 12][self.rng.below(2) as usize];
             self.file.cut_power_after(self.rng.below(far));
@@ -182,6 +199,23 @@ impl World {
         self.check_pages(&found);
         self.now = found;
         self.synced();
+    }
+
+    /// Changes a byte of what the file has twice, or makes its sector unreadable: of the tables at
+    /// its beginning, or of the journal at its end.
+    fn damage(&mut self) {
+        /// The heads, the log, and two entries with the records of all blocks.
+        const JOURNAL: u64 = 2 * 4096 + (1 << 20) + 2 * 4096;
+        let journal = self.file.bytes().len() as u64 - JOURNAL;
+        let at = match self.rng.below(4) {
+            0 => self.rng.below(16_384),
+            1 => journal + self.rng.below(2 * 4096),
+            _ => journal + 2 * 4096 + self.rng.below(24 << 10),
+        };
+        match self.rng.chance(0.5) {
+            true => self.file.flip(at),
+            false => self.file.make_unreadable(at),
+        }
     }
 
     /// The state of the device, which has to be one of the two possible ones.
@@ -229,7 +263,10 @@ fn lives(fixed: std::ops::Range<u64>, each: u32, ends: &[End]) -> u64 {
 }
 
 fn life(seed: u64, each: u32, ends: &[End]) -> u64 {
-    let mut world = settled(seed);
+    life_of(settled(seed), each, ends)
+}
+
+fn life_of(mut world: World, each: u32, ends: &[End]) -> u64 {
     for _ in 0..each {
         let far = [2, 6, 25][world.rng.below(3) as usize];
         let operations = world.rng.below(far);
@@ -263,6 +300,17 @@ fn random_kills_leave_everything_written() {
 #[test]
 fn random_kills_and_cuts_mixed() {
     let cuts = lives(3000..3100, 60, &[End::Power, End::Kill, End::KillThenPower]);
+    assert!(!all_seeds() || cuts > 6000, "{cuts}");
+}
+
+/// And one sector of the tables is damaged after each: the second copy has what it held.
+#[test]
+fn random_kills_and_cuts_with_a_damaged_sector() {
+    let life = |seed| {
+        let world = World { damages: true, ..settled(seed) };
+        life_of(world, 60, &[End::Power, End::Kill, End::KillThenPower])
+    };
+    let cuts: u64 = seeds(5000..5100).map(life).sum();
     assert!(!all_seeds() || cuts > 6000, "{cuts}");
 }
 
