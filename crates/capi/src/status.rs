@@ -193,9 +193,9 @@ pub(crate) fn status_of(error: &FlashError) -> Status {
         FlashError::Medium(MediumError::Io { .. }) => PRISM_EIO,
         FlashError::Medium(MediumError::DiskFull { .. }) => PRISM_ENOSPACE,
         FlashError::Medium(MediumError::ReadOnly { .. }) => PRISM_EREADONLY,
-        FlashError::Damaged { .. } | FlashError::Medium(MediumError::Damaged { .. }) => {
-            PRISM_EDAMAGED
-        }
+        FlashError::Damaged { .. }
+        | FlashError::TablesDamaged { .. }
+        | FlashError::Medium(MediumError::Damaged { .. }) => PRISM_EDAMAGED,
         FlashError::Medium(_) => PRISM_EMEDIUM,
         FlashError::Mapping(_) => PRISM_EMAPPING,
         FlashError::OutOfRange { .. }

@@ -214,6 +214,17 @@ pub enum FlashError {
         /// What was found.
         what: String,
     },
+    /// A page of the monitor's own tables is damaged, and has no whole copy.
+    #[error(
+        "page {page} of block {block}, which has tables of the device, and its copy are damaged; \
+         restore the device from a copy"
+    )]
+    TablesDamaged {
+        /// The block of the device.
+        block: u32,
+        /// The page in it.
+        page: u32,
+    },
     /// The monitor's own tables could not be written.
     #[error("the tables of the device cannot be kept: {what}")]
     Tables {

@@ -20,6 +20,9 @@ pub struct Device {
     pub fs: Fs<AnyStore>,
     /// The device of the flash library, which knows the wear of its blocks; `None` in memory.
     pub flash: Option<prism_flash::Device>,
+    /// What was damaged in the tables of the device's file, as sentences, and read from its second
+    /// copy; opening for writing has repaired it.
+    pub damage: Vec<String>,
 }
 
 /// Why a file system cannot be made, opened or mounted.
@@ -174,7 +177,7 @@ pub(crate) fn format(
     let function = Function::open(share).map_err(flash(path))?;
     let store: AnyStore = Box::new(FunctionStore::new(function, identity));
     let made = Fs::format(store, identity, config, now()).map_err(fs(path))?;
-    Ok(Device { fs: made, flash: Some(device) })
+    Ok(Device { fs: made, flash: Some(device), damage: Vec::new() })
 }
 
 /// The device of a flash file, which has a file system.
@@ -201,7 +204,7 @@ pub fn open(
     path: &Path,
     config: Config,
     access: Access,
-    damage: Damage,
+    accept: Damage,
 ) -> Result<Device, MountError> {
     let settings = match access {
         Access::ReadOnly => Settings::READ_ONLY,
@@ -221,13 +224,13 @@ pub fn open(
         let what = format!("{}: {why}; it can be mounted with -o ro", name(path));
         return Err(MountError::Option(what));
     }
-    let identity = file.identity();
+    let (identity, damage) = (file.identity(), file.damage().to_vec());
     let device = device(file, path)?;
     let share = device.attach(SHARE).map_err(flash(path))?;
     let function = Function::open(share).map_err(flash(path))?;
     let store: AnyStore = Box::new(FunctionStore::new(function, identity));
-    let mounted = Fs::mount(store, config, now(), access, damage).map_err(fs(path))?;
-    Ok(Device { fs: mounted, flash: Some(device) })
+    let mounted = Fs::mount(store, config, now(), access, accept).map_err(fs(path))?;
+    Ok(Device { fs: mounted, flash: Some(device), damage })
 }
 
 /// The file and folder of an error of the kernel.

@@ -37,9 +37,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         false => (Access::ReadOnly, Damage::Refuse),
     };
     let opened = open(&args.file, config, access, damage);
-    let mut fs = opened.map_err(|error| failure(error, args.repair))?.fs;
+    let device = opened.map_err(|error| failure(error, args.repair))?;
+    let mut fs = device.fs;
     let failed = |error: prism_fs::FsError| Failure::Finding(format!("{name}: {error}"));
     let mut text = String::new();
+    for damage in &device.damage {
+        let repaired = if args.repair { "repaired: " } else { "" };
+        text.push_str(&format!("{repaired}{name}: {damage}\n"));
+    }
     if args.repair {
         fs.set_now(prism_fsmount::now());
         for problem in fs.repair().map_err(failed)? {
@@ -51,9 +56,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for problem in &report.problems {
         text.push_str(&format!("{}\n", problem.what));
     }
-    if !fs.was_unmounted() {
-        text.push_str(&format!("{name}: was not unmounted; this is what was durable\n"));
-    }
+    text.push_str(&match fs.was_unmounted() {
+        true => format!("{name}: ended by an unmount\n"),
+        false => format!("{name}: was not unmounted; this is what was durable\n"),
+    });
     let (files, blocks) = (counted(report.files, "file"), counted(report.blocks, "block"));
     text.push_str(&format!("{name}: read {files} and {blocks} of their content\n"));
     output::write_whole(Path::new("-"), text.as_bytes())?;

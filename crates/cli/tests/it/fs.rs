@@ -249,7 +249,52 @@ fn damage_after_the_checkpoint_is_refused_and_repaired() {
     }
     let run = prism(&["fsck", path, "--repair"]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
-    assert_eq!(run.stdout, format!("{path}: read 3 files and 3 blocks of their content\n"));
+    let [ended, read] = ["ended by an unmount", "read 3 files and 3 blocks of their content"];
+    assert_eq!(run.stdout, format!("{path}: {ended}\n{path}: {read}\n"));
+}
+
+/// A byte of each copy of each entry in the journal of the device's file is damaged alone, after a
+/// kill.
+#[test]
+fn a_damaged_entry_of_the_journal_of_the_device_stops_nothing() {
+    let folder = folder();
+    let disk = folder.path().join("disk");
+    let path = disk.to_str().unwrap();
+    let (mut fs, file) = new_file(&disk);
+    for byte in 1..4 {
+        fs.write(file, 0, &[byte; 10_000]).unwrap();
+        fs.sync().unwrap();
+    }
+    // What a process leaves behind that is killed now.
+    let bytes = std::fs::read(&disk).unwrap();
+    drop(fs);
+    let is_entry = |at: &usize| &bytes[at + 8..at + 16] == b"PRISMENT";
+    let copies: Vec<usize> = (0..bytes.len()).step_by(4096).filter(is_entry).collect();
+    assert!(copies.len() > 4);
+    for (index, at) in copies.iter().enumerate() {
+        let mut damaged = bytes.clone();
+        damaged[at + 100] ^= 1;
+        std::fs::write(&disk, &damaged).unwrap();
+        let text = format!("copy {} is damaged; the other is whole", 1 + index % 2);
+        // A loss of power can have torn a copy of the last entry.
+        let is_reported = index + 2 < copies.len();
+        for (arguments, begin) in [
+            (&["fsck", path][..], format!("{path}: entry")),
+            (&["fsck", path, "--repair"], format!("repaired: {path}: entry")),
+        ] {
+            let run = prism(arguments);
+            assert_eq!(run.code, 0, "{at}: {}{}", run.stdout, run.stderr);
+            let found = run.stdout.lines().any(|l| l.starts_with(&begin) && l.ends_with(&text));
+            assert_eq!(found, is_reported, "{}", run.stdout);
+        }
+        assert_eq!(prism(&["device", "check", path]).code, 0, "it is repaired");
+        assert!(!prism(&["fsck", path]).stdout.contains(&text));
+        let (access, accept) = (prism_fs::Access::ReadOnly, prism_fs::Damage::Refuse);
+        let device = prism_fsmount::open(&disk, prism_fs::Config::NORMAL, access, accept);
+        let mut fs = device.unwrap().fs;
+        let file = fs.lookup(prism_fs::ROOT, b"file").unwrap();
+        assert_eq!(fs.read(file, 0, 10_000).unwrap(), [3; 10_000]);
+    }
 }
 
 /// Each page in which the device has its own tables is damaged alone.
@@ -265,7 +310,7 @@ fn a_damaged_page_of_the_tables_of_the_device_stops_nothing() {
     let bytes = std::fs::read(&disk).unwrap();
     let pages = (0..bytes.len()).step_by(4096).filter(|&at| bytes[at..].starts_with(b"PrismJ01"));
     let mut found = 0;
-    for at in pages {
+    for at in pages.clone() {
         let mut damaged = bytes.clone();
         damaged[at + 100] ^= 1;
         std::fs::write(&disk, &damaged).unwrap();
@@ -277,6 +322,11 @@ fn a_damaged_page_of_the_tables_of_the_device_stops_nothing() {
         assert_eq!(run.code, 0, "{at}: {}{}", run.stdout, run.stderr);
     }
     assert!(found >= 2 && found % 2 == 0, "{found} pages of the tables");
+    let mut damaged = bytes.clone();
+    pages.for_each(|at| damaged[at + 100] ^= 1);
+    std::fs::write(&disk, &damaged).unwrap();
+    let text = "which has tables of the device, and its copy are damaged";
+    refused(&["fsck", path, "--repair"], 2, &["disk", text, "restore the device from a copy"]);
 }
 
 /// The only checkpoint is damaged: a repair finds all files by the log.
@@ -309,7 +359,8 @@ fn a_damaged_checkpoint_is_refused_and_repaired() {
     assert!(run.stdout.contains("repaired: no checkpoint can be read\n"), "{}", run.stdout);
     assert!(run.stdout.contains("was not unmounted"), "{}", run.stdout);
     let run = prism(&["fsck", path]);
-    assert_eq!(run.stdout, format!("{path}: read 2 files and 4 blocks of their content\n"));
+    let [ended, read] = ["ended by an unmount", "read 2 files and 4 blocks of their content"];
+    assert_eq!(run.stdout, format!("{path}: {ended}\n{path}: {read}\n"));
     let (access, damage) = (prism_fs::Access::ReadOnly, prism_fs::Damage::Refuse);
     let mut fs = prism_fsmount::open(&disk, prism_fs::Config::NORMAL, access, damage).unwrap().fs;
     let file = fs.lookup(prism_fs::ROOT, b"file").unwrap();

@@ -93,6 +93,9 @@ impl Monitor {
         let mut pages = Ring::new(&*medium, &mut ring);
         let opened = Journal::open(&mut pages);
         let (journal, records) = opened.map_err(|error| match error {
+            JournalError::Pages(MediumError::Damaged { block, page }) => {
+                FlashError::TablesDamaged { block, page }
+            }
             JournalError::Pages(error) => error.into(),
             other => FlashError::NotFormatted { what: other.to_string() },
         })?;
