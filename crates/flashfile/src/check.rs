@@ -113,8 +113,8 @@ impl FlashFile {
     /// A damaged copy was reported when the file was opened; two that differ were not.
     fn check_superblocks(&self, report: &mut CheckReport) -> io::Result<()> {
         let mut copies = [[0; SECTOR]; 2];
-        self.engine.read_at(0, &mut copies[0])?;
-        self.engine.read_at(SECOND_SUPERBLOCK, &mut copies[1])?;
+        self.engine.read_copies(0, &mut copies[0])?;
+        self.engine.read_copies(SECOND_SUPERBLOCK, &mut copies[1])?;
         let [one, two] = copies.map(|copy| Superblock::decode(&copy));
         if one.is_ok() && two.is_ok() && one != two {
             report.other.push("the two superblocks differ".into());
@@ -156,7 +156,7 @@ impl FlashFile {
         let mut bytes = Vec::new();
         for region in unused {
             bytes.resize(region.len as usize, 0);
-            self.engine.read_at(region.start, &mut bytes)?;
+            self.engine.read_copies(region.start, &mut bytes)?;
             let dirty = bytes.iter().position(|&byte| byte != 0);
             if let Some(at) = dirty.filter(|_| report.other.len() < LISTED) {
                 let at = region.start + at as u64;

@@ -16,7 +16,8 @@ use std::io;
 
 use crate::format::{self, Record};
 use crate::journal::{self, PageHeaders};
-use crate::layout::Layout;
+use crate::layout::{Layout, SECTOR};
+use crate::open::whole_page;
 use crate::state::Core;
 
 /// Bytes of pages that an entry may name: opening reads those of the last entry.
@@ -291,9 +292,7 @@ impl Core {
     /// journal.
     pub(crate) fn checkpoint(&mut self) -> io::Result<()> {
         self.headers().write_back(&self.engine)?;
-        for sector in self.journal.sectors.clone() {
-            self.write_records(sector)?;
-        }
+        self.write_records(&self.journal.sectors)?;
         self.engine.sync()?;
         // Until now the entries were needed. An interrupted checkpoint is repeated from them.
         self.write_heads()?;
@@ -314,21 +313,34 @@ impl Core {
     /// Writes both copies of the journal's head: the next entry is its first one.
     pub(crate) fn write_heads(&mut self) -> io::Result<()> {
         let head = journal::encode_head(self.superblock.identity, self.journal.next);
+        let head = whole_page(&head);
         (0..2).try_for_each(|copy| self.engine.write_at(self.layout.head_at(copy), &head))
     }
 
-    /// Writes both copies of the records in one sector, as of the last entry.
-    pub(crate) fn write_records(&mut self, sector: u32) -> io::Result<()> {
+    /// Writes both copies of the records in these sectors and in the others of their pages of the
+    /// file, as of the last entry.
+    pub(crate) fn write_records(&self, sectors: &BTreeSet<u32>) -> io::Result<()> {
+        let pages: BTreeSet<u32> = sectors.iter().map(|sector| sector / Layout::SECTORS).collect();
+        for page in pages {
+            let first = page * Layout::SECTORS;
+            let last = (first + Layout::SECTORS).min(self.layout.record_sectors);
+            let bytes: Vec<u8> =
+                (first..last).flat_map(|sector| self.encode_records(sector)).collect();
+            for copy in 0..2 {
+                let at = self.layout.record_sector_at(copy, first);
+                self.engine.write_at(at, &whole_page(&bytes))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The records of a sector, as of the last entry.
+    fn encode_records(&self, sector: u32) -> [u8; SECTOR] {
         let first = sector * Layout::RECORDS;
         let last = (first + Layout::RECORDS).min(self.records.len() as u32);
         let durable =
             |block: u32| self.journal.before(block).unwrap_or(self.records[block as usize]);
         let records: Vec<Record> = (first..last).map(durable).collect();
-        let identity = self.superblock.identity;
-        let bytes = format::encode_records(identity, self.journal.last, sector, &records);
-        for copy in 0..2 {
-            self.engine.write_at(self.layout.record_sector_at(copy, sector), &bytes)?;
-        }
-        Ok(())
+        format::encode_records(self.superblock.identity, self.journal.last, sector, &records)
     }
 }

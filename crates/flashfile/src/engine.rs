@@ -186,22 +186,23 @@ impl Engine {
     }
 
     /// Reads tables that are stored twice. Pages that the disk cannot read become zeros, as which
-    /// no table is valid, so that their second copies are used.
-    pub(crate) fn read_copies(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+    /// no table is valid, so that their second copies are used. Returns where these begin.
+    pub(crate) fn read_copies(&self, at: u64, bytes: &mut [u8]) -> io::Result<Vec<u64>> {
+        let mut unreadable = Vec::new();
         match self.read_at(at, bytes) {
             Err(error) if is_unreadable(&error) => {}
-            read => return read,
+            read => return read.map(|()| unreadable),
         }
-        let places = (at..).step_by(ALIGN as usize);
-        places.zip(bytes.chunks_mut(ALIGN as usize)).try_for_each(|(at, piece)| {
+        for (at, piece) in (at..).step_by(ALIGN as usize).zip(bytes.chunks_mut(ALIGN as usize)) {
             match self.read_at(at, piece) {
                 Err(error) if is_unreadable(&error) => {
                     piece.fill(0);
-                    Ok(())
+                    unreadable.push(at);
                 }
-                read => read,
+                read => read?,
             }
-        })
+        }
+        Ok(unreadable)
     }
 
     /// Writes to the tables.

@@ -168,6 +168,18 @@ pub(crate) struct LostEntry {
     pub(crate) at: usize,
 }
 
+/// A copy of an entry that is not whole; the other one is.
+#[derive(Debug, PartialEq)]
+pub(crate) struct BrokenCopy {
+    pub(crate) number: u64,
+    /// 1 or 2.
+    pub(crate) copy: u32,
+    /// Its place in the log.
+    pub(crate) at: usize,
+    /// What it should be.
+    pub(crate) bytes: Vec<u8>,
+}
+
 /// What a log holds.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Log {
@@ -175,9 +187,9 @@ pub(crate) struct Log {
     pub(crate) entries: Vec<Entry>,
     /// Bytes that they take.
     pub(crate) used: usize,
-    /// The number of each entry of which one copy is damaged, and that copy, 1 or 2. Not the last
-    /// one: a loss of power may have torn one of its copies.
-    pub(crate) damaged: Vec<(u64, u32)>,
+    /// The copies that are not whole, at most one of an entry. A loss of power may have torn that
+    /// of the last entry.
+    pub(crate) broken: Vec<BrokenCopy>,
     /// Whether the beginning of one more entry is there: a loss of power has torn it. If another
     /// one were written in its place with the same number and torn as well, the sectors that both
     /// have alike, such as the zeros at their ends, could make the older one whole.
@@ -201,22 +213,25 @@ pub(crate) fn scan(
         let seems = log.get(at..).and_then(number_of) == Some(number);
         if seems { decode(layout, identity, &log[at..]) } else { None }
     };
-    // The second copy begins where the first one ends, at a place that only an entry can say.
+    // The second copy is as far from the beginning of the entry as it is long.
     let second_of = |at: usize, number: u64| {
-        let mut later = (at + UNIT..log.len()).step_by(UNIT).filter(|_| copies > 1);
-        later.find_map(|second| decode_at(second, number).filter(|entry| at + entry.len == second))
+        let later = (at + UNIT..log.len()).step_by(UNIT).filter(|_| copies > 1);
+        let mut fitting = later.filter(|second| u64_at(log, second + 24) == (second - at) as u64);
+        fitting.find_map(|second| decode_at(second, number))
     };
-    let (mut found, mut next, mut damaged) = (Log::default(), base, None);
+    let (mut found, mut next) = (Log::default(), base);
     loop {
         let at = found.used;
         let first = decode_at(at, next);
         let is_whole = first.is_some();
-        let Some(entry) = first.or_else(|| second_of(at, next)) else { break };
-        // The entry before is not the last one.
-        found.damaged.extend(damaged.take());
-        let end = at + copies * entry.len;
-        let are_equal = log[at..at + entry.len] == log[end - entry.len..end.min(log.len())];
-        damaged = (!are_equal).then_some((next, 1 + u32::from(is_whole)));
+        let entry = first.or_else(|| second_of(at, next));
+        let Some(entry) = entry.filter(|entry| at + copies * entry.len <= log.len()) else { break };
+        let (second, end) = (at + entry.len, at + copies * entry.len);
+        let both = [at..second, end - entry.len..end].map(|copy| &log[copy]);
+        if both[0] != both[1] {
+            let (copy, at, bytes) = if is_whole { (2, second, both[0]) } else { (1, at, both[1]) };
+            found.broken.push(BrokenCopy { number: next, copy, at, bytes: bytes.to_vec() });
+        }
         found.used = end;
         next += 1;
         found.entries.push(entry);

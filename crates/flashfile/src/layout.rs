@@ -53,6 +53,8 @@ impl Layout {
     pub(crate) const RECORDS: u32 = ((SECTOR - Self::RECORD_HEADER) / Self::RECORD) as u32;
     pub(crate) const RECORD: usize = 8;
     pub(crate) const RECORD_HEADER: usize = 24;
+    /// Record sectors in a page of the file.
+    pub(crate) const SECTORS: u32 = ALIGN as u32 / SECTOR as u32;
     pub(crate) const HEADER_FIXED: u32 = 16;
 
     pub(crate) fn new(geometry: DeviceGeometry) -> Self {

@@ -230,10 +230,18 @@ pub(crate) fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<Loc
     }
 }
 
+/// A page of the file with these bytes first, then zeros. Tables are written in whole pages: for a
+/// part of one the kernel would read the rest, which the disk may not be able to.
+pub(crate) fn whole_page(bytes: &[u8]) -> [u8; ALIGN as usize] {
+    let mut page = [0; ALIGN as usize];
+    page[..bytes.len()].copy_from_slice(bytes);
+    page
+}
+
 pub(crate) fn write_superblocks(engine: &Engine, superblock: Superblock) -> io::Result<()> {
-    let sector = superblock.encode();
-    engine.write_at(0, &sector)?;
-    engine.write_at(SECOND_SUPERBLOCK, &sector)
+    let page = whole_page(&superblock.encode());
+    engine.write_at(0, &page)?;
+    engine.write_at(SECOND_SUPERBLOCK, &page)
 }
 
 /// A superblock.

@@ -8,9 +8,11 @@
 
 use std::io;
 
+use rustix::io::Errno;
+
 use crate::error::{FlashFileError, is_full};
 use crate::format::{self, VERSION};
-use crate::journal::{self, Entry, Log, LostEntry};
+use crate::journal::{self, BrokenCopy, Entry, Log, LostEntry};
 use crate::layout::{Layout, Region, SECTOR};
 use crate::open::{broken, write_superblocks};
 use crate::state::Core;
@@ -22,6 +24,8 @@ pub(crate) struct Stale {
     sectors: Vec<u32>,
     /// Whether the heads of the journal differ.
     heads: bool,
+    /// Copies of entries of the journal: where they belong, and their bytes.
+    entries: Vec<(u64, Vec<u8>)>,
 }
 
 impl Core {
@@ -41,11 +45,11 @@ impl Core {
     ) -> Result<Stale, FlashFileError> {
         let (newest, sectors) = self.load_records(damage)?;
         (self.journal.last, self.journal.next) = (newest, newest + 1);
-        let mut stale = Stale { sectors, heads: false };
+        let mut stale = Stale { sectors, ..Stale::default() };
         if self.superblock.has_journal() {
             let (base, differ) = self.load_heads(damage)?;
             stale.heads = differ;
-            self.replay(base, newest, damage)?;
+            self.replay(base, newest, &mut stale, damage)?;
         }
         Ok(stale)
     }
@@ -119,48 +123,69 @@ impl Core {
         Ok((base, copies[0] != copies[1]))
     }
 
+    /// Reads the log, whose first entry has the number `base`, and whether the next number is to be
+    /// skipped, as if an entry had been dropped: one is torn, or may be where nothing can be read.
+    fn read_log(&self, base: u64) -> Result<(Log, bool), FlashFileError> {
+        let region = self.layout.log();
+        let mut log = vec![0; region.len as usize];
+        let reading = |error| broken(&self.name, "reading the journal", error);
+        let unreadable = self.engine.read_copies(region.start, &mut log).map_err(reading)?;
+        let copies = self.superblock.entry_copies();
+        let found = journal::scan(&self.layout, self.identity(), copies, base, &log);
+        let found = found.map_err(|lost| self.lost(&lost))?;
+        let end = region.start + found.used as u64;
+        let unreadable: Vec<u64> = unreadable.into_iter().filter(|&at| at >= end).collect();
+        if unreadable.len() > 1 && (found.is_torn || unreadable[0] == end) {
+            // They may be in both copies of an entry whose sync has returned.
+            return Err(reading(Errno::IO.into()));
+        }
+        let skips = found.is_torn || !unreadable.is_empty();
+        Ok((found, skips))
+    }
+
+    fn lost(&self, LostEntry { number, at }: &LostEntry) -> FlashFileError {
+        let at = self.layout.log().start + *at as u64;
+        FlashFileError::Journal { file: self.name.clone(), entry: *number, at }
+    }
+
     /// Applies the entries of the journal from number `base` on. The records in their own places
     /// are as of entries up to `newest`, all of which were durable.
     fn replay(
         &mut self,
         base: u64,
         newest: u64,
+        stale: &mut Stale,
         damage: &mut Vec<String>,
     ) -> Result<(), FlashFileError> {
-        let region = self.layout.log();
-        let mut log = vec![0; region.len as usize];
-        let read = self.engine.read_copies(region.start, &mut log);
-        read.map_err(|e| broken(&self.name, "reading the journal", e))?;
-        let lost = |LostEntry { number, at }| FlashFileError::Journal {
-            file: self.name.clone(),
-            entry: number,
-            at: region.start + at as u64,
-        };
-        let copies = self.superblock.entry_copies();
-        let found = journal::scan(&self.layout, self.identity(), copies, base, &log);
-        drop(log);
-        let Log { mut entries, used, damaged, is_torn } = found.map_err(lost)?;
-        damage.extend(damaged.iter().map(|(number, copy)| {
-            format!("entry {number} of the journal: copy {copy} is damaged; the other is whole")
-        }));
-        self.journal.used = used as u64;
-        self.journal.next = base + entries.len() as u64;
-        if is_torn {
-            // It is skipped as if it had been dropped.
-            self.journal.used += journal::UNIT as u64;
-            self.journal.next += 1;
-        }
+        let (Log { mut entries, used, broken, is_torn }, skips) = self.read_log(base)?;
+        self.journal.used = used as u64 + u64::from(skips) * journal::UNIT as u64;
+        self.journal.next = base + entries.len() as u64 + u64::from(skips);
         // If records have its number, its sync has returned: a page that is damaged now was
         // whole then.
-        if let Some(last) = entries.last()
-            && last.number > newest
-            && !self.pages_are_whole(last)?
-        {
+        let is_last_whole = match entries.last() {
+            Some(last) if last.number > newest => self.pages_are_whole(last)?,
+            _ => true,
+        };
+        if !is_last_whole {
             entries.pop();
         }
-        self.journal.last = (base + entries.len() as u64).saturating_sub(1);
-        if newest > self.journal.last {
-            return Err(lost(LostEntry { number: self.journal.last + 1, at: used }));
+        let last = (base + entries.len() as u64).saturating_sub(1);
+        self.journal.last = last;
+        if newest > last {
+            return Err(self.lost(&LostEntry { number: last + 1, at: used }));
+        }
+        // The sync of the last entry has returned if another one was begun. If not, one of its
+        // copies may be torn.
+        let is_last_synced = is_torn || !is_last_whole || newest == last;
+        for BrokenCopy { number, copy, at, bytes } in broken {
+            if number < last || number == last && is_last_synced {
+                damage.push(format!(
+                    "entry {number} of the journal: copy {copy} is damaged; the other is whole"
+                ));
+            }
+            if number <= last {
+                stale.entries.push((self.layout.log().start + at as u64, bytes));
+            }
         }
         self.apply(entries);
         Ok(())
@@ -227,6 +252,11 @@ impl Core {
             write_superblocks(&self.engine, self.superblock)?;
             self.engine.sync()?;
         }
+        if !stale.entries.is_empty() {
+            // If power fails during the checkpoint, they are still needed, and one may be damaged.
+            stale.entries.iter().try_for_each(|(at, bytes)| self.engine.write_at(*at, bytes))?;
+            self.engine.sync()?;
+        }
         if self.journal.used > 0 || stale.heads || !stale.sectors.is_empty() {
             self.headers().write_replayed(&self.engine)?;
             self.checkpoint()?;
@@ -258,9 +288,8 @@ impl Core {
     }
 
     fn make_journal(&mut self) -> io::Result<()> {
-        for sector in std::mem::take(&mut self.journal.sectors) {
-            self.write_records(sector)?;
-        }
+        self.write_records(&self.journal.sectors)?;
+        self.journal.sectors.clear();
         self.engine.set_len(self.layout.len())?;
         self.engine.write_zeros(self.layout.journal)?;
         self.write_heads()?;

@@ -13,7 +13,7 @@ use prism_base::Rng;
 use rustix::io::Errno;
 
 use crate::headers;
-use crate::layout::SECTOR;
+use crate::layout::{ALIGN, SECTOR};
 
 #[derive(Debug, Default)]
 struct Disk {
@@ -33,7 +33,7 @@ struct Disk {
     headers_kept: usize,
     /// Bytes of the log that a device uses.
     log_max: u64,
-    /// Sectors that cannot be read until they are written.
+    /// Sectors that the disk cannot read until it has written them.
     unreadable: BTreeSet<u64>,
 }
 
@@ -123,9 +123,14 @@ impl SimulatedFile {
         cached.into_iter().flatten().for_each(|content| content[within] ^= 1);
     }
 
-    /// The disk cannot read the sector of this byte until it is written again.
+    /// The disk cannot read the sector of this byte until it has written it again.
     pub fn make_unreadable(&self, at: u64) {
         self.lock().unreadable.insert(split(at).0);
+    }
+
+    /// The disk can read all sectors again.
+    pub fn make_readable(&self) {
+        self.lock().unreadable.clear();
     }
 
     /// Whether power has failed.
@@ -175,6 +180,7 @@ impl SimulatedFile {
 
 impl Disk {
     fn put(&mut self, sector: u64, content: &[u8; SECTOR]) {
+        self.unreadable.remove(&sector);
         let start = sector as usize * SECTOR;
         // The last sector of a file may be a part of one.
         let end = (start + SECTOR).min(self.durable.len());
@@ -224,9 +230,16 @@ impl Disk {
             let mut content = self.sector(sector);
             content[within..within + len].copy_from_slice(&bytes[done..done + len]);
             self.cached.entry(sector).or_default().push(content);
-            self.unreadable.remove(&sector);
             done += len;
         }
+    }
+
+    /// Whether the page cache has pages of the file, or can read them from the disk. It does that
+    /// for a write of a part of one.
+    fn can_read(&self, first: u64, end: u64) -> bool {
+        let per_page = ALIGN / SECTOR as u64;
+        let sectors = self.unreadable.range(first * per_page..end * per_page);
+        sectors.into_iter().all(|sector| self.cached.contains_key(sector))
     }
 
     /// Counts an operation; returns whether power fails during it.
@@ -285,8 +298,7 @@ impl Session {
         if end > disk.durable.len() as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let sectors = split(at).0..end.div_ceil(SECTOR as u64);
-        if disk.unreadable.range(sectors).next().is_some() {
+        if !disk.can_read(at / ALIGN, end.div_ceil(ALIGN)) {
             return Err(Errno::IO.into());
         }
         disk.read(at, bytes);
@@ -298,6 +310,12 @@ impl Session {
         let cut = disk.operation(self.session)?;
         if disk.operations > disk.full_at {
             return Err(io::ErrorKind::StorageFull.into());
+        }
+        let end = at + bytes.len() as u64;
+        let is_part =
+            |at: u64| !at.is_multiple_of(ALIGN) && !disk.can_read(at / ALIGN, at / ALIGN + 1);
+        if is_part(at) || is_part(end) {
+            return Err(Errno::IO.into());
         }
         disk.write(at, bytes);
         if cut { Err(gone()) } else { Ok(()) }

@@ -113,10 +113,10 @@ fn a_lost_entry_is_found_by_the_one_after_it() {
         let mut log = log.clone();
         log[at] ^= 0x40;
         let place = starts.iter().rposition(|&start| start <= at).unwrap();
-        let found = scanned(1, 3, &log).map(|log| (log.entries.len(), log.used, log.damaged));
+        let found = scanned(1, 3, &log).map(|log| (log.entries.len(), log.used, log.broken.len()));
         let expected = match place {
-            4 => Ok((4, starts[4], vec![])),
-            3 => Ok((3, starts[3], vec![])),
+            4 => Ok((4, starts[4], 0)),
+            3 => Ok((3, starts[3], 0)),
             _ => Err(LostEntry { number: 3 + place as u64, at: starts[place] }),
         };
         assert_eq!(found, expected, "byte {at}");
@@ -128,18 +128,21 @@ fn a_lost_entry_is_found_by_the_one_after_it() {
 fn a_second_copy_replaces_a_damaged_one() {
     let (log, starts) = four(2);
     let whole = scanned(2, 3, &log).unwrap();
-    assert!(whole.damaged.is_empty() && !whole.is_torn && whole.used == starts[4]);
+    assert!(whole.broken.is_empty() && !whole.is_torn && whole.used == starts[4]);
     for at in (0..starts[4]).step_by(7) {
         let mut log = log.clone();
         log[at] ^= 0x40;
         let place = starts.iter().rposition(|&start| start <= at).unwrap();
         let len = (starts[place + 1] - starts[place]) / 2;
         let copy = 1 + u32::from(at >= starts[place] + len);
-        let damaged = if place == 3 { vec![] } else { vec![(3 + place as u64, copy)] };
         let found = scanned(2, 3, &log).unwrap();
         assert!(found.entries == whole.entries && found.used == starts[4], "byte {at}");
-        assert_eq!(found.damaged, damaged, "byte {at}");
         assert!(!found.is_torn);
+        let [broken] = &found.broken[..] else { panic!("byte {at}: {:?}", found.broken) };
+        assert_eq!((broken.number, broken.copy), (3 + place as u64, copy), "byte {at}");
+        log[broken.at..broken.at + broken.bytes.len()].copy_from_slice(&broken.bytes);
+        assert_eq!(scanned(2, 3, &log).as_ref(), Ok(&whole), "byte {at}");
+        log[at] ^= 0x40;
         let other = if copy == 1 { starts[place] + len } else { starts[place] };
         log[other + at % len] ^= 1;
         match scanned(2, 3, &log) {
@@ -150,6 +153,20 @@ fn a_second_copy_replaces_a_damaged_one() {
             }
         }
     }
+}
+
+/// A copy is not the second one of an entry that begins elsewhere, and both have to be in the log.
+#[test]
+fn a_copy_has_the_distance_of_its_length() {
+    let one = &entry(7, 1)[..UNIT];
+    for before in 0..4 {
+        let log = [&vec![0; before * UNIT][..], one, &[0; UNIT]].concat();
+        let found = scanned(2, 7, &log).unwrap();
+        let expected = usize::from(before < 2);
+        assert_eq!((found.entries.len(), found.is_torn), (expected, before >= 2), "{before}");
+    }
+    let found = scanned(2, 7, one).unwrap();
+    assert!(found.entries.is_empty() && found.is_torn, "there is no place for a second one");
 }
 
 #[test]

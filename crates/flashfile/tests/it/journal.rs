@@ -325,6 +325,41 @@ fn damage_of_the_last_entry_that_a_checkpoint_has_written_is_reported() {
     assert!(seen > 2, "{seen}");
 }
 
+/// A sector hides that an entry is torn: its number is not used again, so that no part of the next
+/// one makes it whole.
+#[test]
+fn an_entry_that_may_be_torn_is_skipped() {
+    let file = SimulatedFile::new();
+    let device = FlashFile::create_simulated(&file, GEOMETRY).unwrap();
+    device.erase(0).unwrap();
+    device.sync().unwrap();
+    file.kill();
+    // The sync was in flight: a sector of the first copy is of an older use of the log, and
+    // nothing of the second copy was written.
+    let mut torn = file.bytes();
+    let sector = LOG + 5 * 512..LOG + 6 * 512;
+    torn[sector.clone()].fill(0xA5);
+    torn[LOG + COPY..LOG + ENTRY].fill(0);
+    for is_readable in [true, false] {
+        let file = SimulatedFile::from(torn.clone());
+        if !is_readable {
+            file.make_unreadable(sector.start as u64);
+        }
+        let device = FlashFile::open_simulated(&file).unwrap();
+        assert_eq!(device.erase_count(0), Some(0));
+        device.erase(3).unwrap();
+        device.sync().unwrap();
+        file.kill();
+        // Of that sync only this sector reached the disk.
+        let (mut bytes, after) = (torn.clone(), file.bytes());
+        for part in [HEADS..LOG, sector.clone()] {
+            bytes[part.clone()].copy_from_slice(&after[part]);
+        }
+        let device = reopen(&bytes).unwrap();
+        assert_eq!((device.erase_count(0), device.erase_count(3)), (Some(0), Some(0)));
+    }
+}
+
 /// A reader of a file that was not closed replays the journal in memory.
 #[test]
 fn a_reader_replays_the_journal_and_writes_nothing() {

@@ -174,10 +174,9 @@ impl World {
             self.file.kill();
         }
         self.device = None;
-        if self.damages {
-            self.damage();
-        }
-        for _ in 0..again {
+        let damaged = self.rng.below(u64::from(again) + 1) as u32;
+        for round in 0..again {
+            self.damage_before(round == damaged);
             let far = [4, 12][self.rng.below(2) as usize];
             self.file.cut_power_after(self.rng.below(far));
             let opened = FlashFile::open_simulated(&self.file);
@@ -185,6 +184,7 @@ impl World {
             self.cuts += u64::from(self.file.lost_power());
             self.file.restart(&mut self.rng);
         }
+        self.damage_before(damaged == again);
         if end == End::KillThenPower {
             let device = FlashFile::open_simulated(&self.file).expect("nothing is damaged");
             // Opening has made this state durable, so a later open must find the same.
@@ -201,9 +201,12 @@ impl World {
         self.synced();
     }
 
-    /// Changes a byte of what the file has twice, or makes its sector unreadable: of the tables at
-    /// its beginning, or of the journal at its end.
-    fn damage(&mut self) {
+    /// Before one of the openings, changes a byte of what the file has twice, or makes its sector
+    /// unreadable: of the tables at its beginning, or of the journal at its end.
+    fn damage_before(&mut self, opening: bool) {
+        if !self.damages || !opening {
+            return;
+        }
         /// The heads, the log, and two entries with the records of all blocks.
         const JOURNAL: u64 = 2 * 4096 + (1 << 20) + 2 * 4096;
         let journal = self.file.bytes().len() as u64 - JOURNAL;
@@ -212,6 +215,8 @@ impl World {
             1 => journal + self.rng.below(2 * 4096),
             _ => journal + 2 * 4096 + self.rng.below(24 << 10),
         };
+        // One at a time.
+        self.file.make_readable();
         match self.rng.chance(0.5) {
             true => self.file.flip(at),
             false => self.file.make_unreadable(at),
@@ -303,7 +308,8 @@ fn random_kills_and_cuts_mixed() {
     assert!(!all_seeds() || cuts > 6000, "{cuts}");
 }
 
-/// And one sector of the tables is damaged after each: the second copy has what it held.
+/// One sector of the tables is damaged after each, also between an interrupted opening and the next
+/// one: the second copy has what it held.
 #[test]
 fn random_kills_and_cuts_with_a_damaged_sector() {
     let life = |seed| {
