@@ -4,6 +4,7 @@ use std::io;
 
 use crate::buffers::Aligned;
 use crate::device::FlashFile;
+use crate::engine::is_unreadable;
 use crate::error::FlashFileError;
 use crate::format::Superblock;
 use crate::layout::{ALIGN, Layout, Region, SECOND_SUPERBLOCK, SECTOR};
@@ -19,7 +20,7 @@ const LISTED: usize = 1000;
 pub struct CheckReport {
     /// Pages that were read.
     pub pages: u64,
-    /// Pages that are not what was programmed, as block and page: the first thousand.
+    /// Pages that are not what was programmed, or cannot be read, as block and page: a thousand.
     pub damaged: Vec<(u32, u32)>,
     /// The number of all of them.
     pub damaged_pages: u64,
@@ -94,12 +95,16 @@ impl FlashFile {
             let bytes = &mut piece[..(end - first) as usize * size];
             let page_at = self.layout.page_at(block, first);
             self.engine.read_ahead(Region { start: page_at, len: 2 * bytes.len() as u64 });
-            self.engine.read_pages(page_at, 0, bytes)?;
+            let unreadable = self.read_to_check(page_at, bytes)?;
             for (page, bytes) in (first..end).zip(bytes.chunks(size)) {
                 report.pages += 1;
-                let damaged = self.check_chunks((block, page, epoch), 0, bytes, &mut [])?;
+                let is_damaged = unreadable.contains(&(page - first))
+                    || match self.check_chunks((block, page, epoch), 0, bytes, &mut []) {
+                        Err(error) if is_unreadable(&error) => true,
+                        checked => checked?.is_some(),
+                    };
                 // A block that is erased meanwhile is not damaged.
-                if damaged.is_some() && self.record(block).erases == epoch {
+                if is_damaged && self.record(block).erases == epoch {
                     report.damaged_pages += 1;
                     if report.damaged.len() < LISTED {
                         report.damaged.push((block, page));
@@ -108,6 +113,23 @@ impl FlashFile {
             }
         }
         Ok(())
+    }
+
+    /// Reads pages that follow each other. Returns which of them the disk cannot read.
+    fn read_to_check(&self, at: u64, pages: &mut [u8]) -> io::Result<Vec<u32>> {
+        match self.engine.read_pages(at, 0, pages) {
+            Err(error) if is_unreadable(&error) => {}
+            read => return read.map(|()| Vec::new()),
+        }
+        let size = self.layout.geometry.page_size as usize;
+        let mut unreadable = Vec::new();
+        for ((page, at), bytes) in (0..).zip((at..).step_by(size)).zip(pages.chunks_mut(size)) {
+            match self.engine.read_pages(at, 0, bytes) {
+                Err(error) if is_unreadable(&error) => unreadable.push(page),
+                read => read?,
+            }
+        }
+        Ok(unreadable)
     }
 
     /// A damaged copy was reported when the file was opened; two that differ were not.

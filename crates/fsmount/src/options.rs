@@ -71,6 +71,12 @@ pub struct MountOptions {
 }
 
 impl MountOptions {
+    /// Whether the file system may be written.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
     /// The options in a list with commas.
     ///
     /// # Errors

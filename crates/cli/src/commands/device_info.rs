@@ -185,6 +185,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     progress.clear();
     let report = report?;
     let factory_bad_blocks = marked(&file);
+    let is_in_copies_alone = report.damaged_pages == 0 && report.other == file.damage();
     // Unreadable tables are one of the findings.
     let (tables, mut other) = match device::tables(&args.file, &file) {
         Ok(tables) => (tables, report.other),
@@ -206,8 +207,13 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     if checked.damaged_pages == 0 && checked.other.is_empty() {
         return Ok(());
     }
-    let what = "the file is damaged as said above; restore it from a copy (of a file system, prism \
-                fsck says what is lost)";
+    let what = if is_in_copies_alone && checked.formatted {
+        "as said above, the file is damaged in one copy of what it has twice; nothing is lost, and \
+         the next opening for writing repairs it"
+    } else {
+        "the file is damaged as said above; restore it from a copy (of a file system, prism fsck \
+         says what is lost)"
+    };
     Err(Failure::Finding(format!("{}: {what}", checked.file)))
 }
 
@@ -215,13 +221,18 @@ fn check_text(checked: &Checked) -> String {
     let Checked { file, pages_read, damaged_pages, .. } = checked;
     let mut text = format!("{file}: {pages_read} pages read, {damaged_pages} damaged\n");
     for DamagedPage { block, page } in checked.damaged.iter().take(NAMED) {
-        text.push_str(&format!("  block {block}, page {page} does not match its checksum\n"));
+        text.push_str(&format!(
+            "  block {block}, page {page} does not match its checksum, or cannot be read\n"
+        ));
     }
     if checked.damaged.len() > NAMED {
         text.push_str("  more are in the JSON (--json)\n");
     }
     for what in checked.other.iter().take(NAMED) {
         text.push_str(&format!("  {what}\n"));
+    }
+    if checked.other.len() > NAMED {
+        text.push_str(&format!("  and {} more in the JSON\n", checked.other.len() - NAMED));
     }
     if !checked.bad_blocks.is_empty() {
         let (all, first) = (checked.bad_blocks.len(), checked.factory_bad_blocks.len());

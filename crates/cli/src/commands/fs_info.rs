@@ -54,6 +54,8 @@ struct Info {
     memory_table_bytes: u64,
     /// Bytes of memory for caches at most.
     memory_cache_bytes: u64,
+    /// What was damaged in one copy of the tables of the device's file, as sentences.
+    damage: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -108,6 +110,9 @@ impl Info {
         for (name, value) in rows {
             writeln!(text, "  {name:20} {value}").expect("memory takes any text");
         }
+        for damage in &self.damage {
+            writeln!(text, "  {damage}").expect("memory takes any text");
+        }
         text
     }
 }
@@ -151,6 +156,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         erases_max: erases.iter().copied().max().unwrap_or(0),
         memory_table_bytes,
         memory_cache_bytes,
+        damage: device.damage,
     };
     Ok(args.json.write(&info, &info.text())?)
 }

@@ -58,7 +58,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     text.push_str(&match fs.was_unmounted() {
         true => format!("{name}: ended by an unmount\n"),
-        false => format!("{name}: was not unmounted; this is what was durable\n"),
+        false => {
+            format!("{name}: was not unmounted; this is the newest synced state that was found\n")
+        }
     });
     let (files, blocks) = (counted(report.files, "file"), counted(report.blocks, "block"));
     text.push_str(&format!("{name}: read {files} and {blocks} of their content\n"));

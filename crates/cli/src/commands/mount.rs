@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
 use prism_base::Bytes;
-use prism_fsmount::{Callbacks, MEMORY, MountOptions, make_in_memory, mount, serve};
+use prism_fs::{Access, Damage};
+use prism_fsmount::{
+    Callbacks, Device, MEMORY, MountError, MountOptions, make_in_memory, open, serve,
+};
 use prism_host::Progress;
 use prism_host::interrupt::SoftStop;
 use prism_ssd::DriveSpec;
@@ -96,7 +99,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let callbacks = Callbacks { ready, stop, in_use };
     let ended = match args.size {
-        None => mount(&args.file, &args.folder, &args.options, callbacks),
+        None => open_file(args).and_then(|(device, path)| {
+            serve(device, &path, &args.folder, &args.options, callbacks)
+        }),
         Some(size) => {
             let spec = args.preset.as_deref().map(DriveSpec::preset).transpose();
             let spec = spec.map_err(Failure::usage)?;
@@ -112,4 +117,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         true => Failure::Finding(error.to_string()),
         false => Failure::Usage(error.to_string()),
     })
+}
+
+/// Opens the file system of the file, and says what was damaged in the file's tables. Returns its
+/// path for any working folder as well.
+fn open_file(args: &Args) -> Result<(Device, PathBuf), MountError> {
+    let path = std::path::absolute(&args.file).unwrap_or_else(|_| args.file.clone());
+    let (config, access) = (args.options.config.clone(), args.options.access());
+    let device = open(&path, config, access, Damage::Refuse)?;
+    let repaired = if access == Access::ReadWrite { "repaired: " } else { "" };
+    for damage in &device.damage {
+        Progress::on_stderr().note(&format!("{}: {repaired}{damage}", args.file.display()));
+    }
+    Ok((device, path))
 }

@@ -164,6 +164,27 @@ fn a_sector_of_the_tables_that_cannot_be_read() {
     assert!(device.damage().is_empty());
 }
 
+/// A check goes on after pages and page headers that the disk cannot read.
+#[test]
+fn a_check_reports_pages_that_cannot_be_read() {
+    let file = SimulatedFile::new();
+    let mut device = FlashFile::create_simulated(&file, geometry_4k()).unwrap();
+    fill(&mut device);
+    device.close().unwrap();
+    let bytes = file.bytes();
+    let page = |at: &usize| bytes[*at..at + 4096] == [16; 4096];
+    let at = (0..bytes.len()).step_by(4096).find(page).unwrap() as u64;
+    let all = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)];
+    // A page, and the place of all headers.
+    for (at, expected) in [(at + 700, &all[3..4]), (16_384, &all)] {
+        let copy = SimulatedFile::from(bytes.clone());
+        let device = FlashFile::open_simulated(&copy).unwrap();
+        copy.make_unreadable(at);
+        let report = device.check(&mut |_, _| {}).unwrap();
+        assert_eq!((report.damaged, report.pages), (expected.to_vec(), 6), "byte {at}");
+    }
+}
+
 fn geometry_4k() -> DeviceGeometry {
     DeviceGeometry { page_size: 4096, blocks_per_lun: 16, ..GEOMETRY }
 }

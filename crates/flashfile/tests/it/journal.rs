@@ -334,8 +334,8 @@ fn an_entry_that_may_be_torn_is_skipped() {
     device.erase(0).unwrap();
     device.sync().unwrap();
     file.kill();
-    // The sync was in flight: a sector of the first copy is of an older use of the log, and
-    // nothing of the second copy was written.
+    // The sync was in flight: a sector of the first copy is of an older use of the log, and the
+    // second copy was not written.
     let mut torn = file.bytes();
     let sector = LOG + 5 * 512..LOG + 6 * 512;
     torn[sector.clone()].fill(0xA5);
