@@ -216,8 +216,8 @@ pub enum FlashError {
     },
     /// A page of the monitor's own tables is damaged, and has no whole copy.
     #[error(
-        "page {page} of block {block}, which has tables of the device, and its copy are damaged; \
-         restore the device from a copy"
+        "page {page} of block {block}, which has tables of the device, is damaged, and there is no \
+         whole copy; restore the device from a copy"
     )]
     TablesDamaged {
         /// The block of the device.

@@ -34,6 +34,16 @@ impl CheckReport {
     pub fn is_whole(&self) -> bool {
         self.damaged_pages == 0 && self.other.is_empty()
     }
+
+    fn note_unreadable(&mut self, pages: &[u64]) {
+        for at in pages {
+            let at = at / ALIGN * ALIGN;
+            let what = format!("the {ALIGN} bytes from byte {at} on cannot be read");
+            if self.other.len() < LISTED && !self.other.contains(&what) {
+                self.other.push(what);
+            }
+        }
+    }
 }
 
 impl FlashFile {
@@ -135,8 +145,9 @@ impl FlashFile {
     /// A damaged copy was reported when the file was opened; two that differ were not.
     fn check_superblocks(&self, report: &mut CheckReport) -> io::Result<()> {
         let mut copies = [[0; SECTOR]; 2];
-        self.engine.read_copies(0, &mut copies[0])?;
-        self.engine.read_copies(SECOND_SUPERBLOCK, &mut copies[1])?;
+        for (copy, at) in copies.iter_mut().zip([0, SECOND_SUPERBLOCK]) {
+            report.note_unreadable(&self.engine.read_copies(at, copy)?);
+        }
         let [one, two] = copies.map(|copy| Superblock::decode(&copy));
         if one.is_ok() && two.is_ok() && one != two {
             report.other.push("the two superblocks differ".into());
@@ -178,7 +189,7 @@ impl FlashFile {
         let mut bytes = Vec::new();
         for region in unused {
             bytes.resize(region.len as usize, 0);
-            self.engine.read_copies(region.start, &mut bytes)?;
+            report.note_unreadable(&self.engine.read_copies(region.start, &mut bytes)?);
             let dirty = bytes.iter().position(|&byte| byte != 0);
             if let Some(at) = dirty.filter(|_| report.other.len() < LISTED) {
                 let at = region.start + at as u64;

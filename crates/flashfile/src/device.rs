@@ -104,7 +104,8 @@ impl FlashFile {
         self.core().refusal.clone()
     }
 
-    /// Damage found when the file was opened, and repaired from its second copy.
+    /// Damage found when the file was opened, as sentences: of one copy of what it has twice, which
+    /// opening for writing has repaired, and in the unused part of the journal.
     #[must_use]
     pub fn damage(&self) -> &[String] {
         &self.damage

@@ -142,9 +142,10 @@ pub(crate) fn is_aligned(bytes: u64) -> bool {
     bytes.is_multiple_of(ALIGN)
 }
 
-/// Whether the disk could not read a sector.
+/// Whether the disk could not read a sector: what buffered reads return, and direct ones.
 pub(crate) fn is_unreadable(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::IO.raw_os_error())
+    let errors = [Errno::IO, Errno::NODATA, Errno::ILSEQ].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|number| errors.contains(&number))
 }
 
 impl Engine {

@@ -1,5 +1,6 @@
 //! Opening a file: locks it, finds its superblock and chooses the engine. `recover` does the rest.
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -257,13 +258,17 @@ pub(crate) struct SuperblockFound {
 fn find_superblock(name: &str, engine: &Engine) -> Result<SuperblockFound, FlashFileError> {
     let file = || name.to_owned();
     let found = engine.len().map_err(|e| broken(name, "asking for its length", e))?;
+    let failed = Cell::new(None);
     let read = |at: u64| {
         let mut sector = [0; SECTOR];
         match engine.read_at(at, &mut sector) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Ok(Err(SuperblockError::NoMagic))
             }
-            Err(error) if is_unreadable(&error) => Ok(Err(SuperblockError::Damaged)),
+            Err(error) if is_unreadable(&error) => {
+                failed.set(Some(error));
+                Ok(Err(SuperblockError::Damaged))
+            }
             Err(error) => Err(broken(name, "reading the superblock", error)),
             Ok(()) => Ok(Superblock::decode(&sector)),
         }
@@ -290,10 +295,13 @@ fn find_superblock(name: &str, engine: &Engine) -> Result<SuperblockFound, Flash
         [Err(SuperblockError::NoMagic), Err(SuperblockError::NoMagic)] => {
             Err(FlashFileError::NotAFlashFile { file: file() })
         }
-        _ => {
-            let what = "the superblock is".to_owned();
-            Err(FlashFileError::Damaged { file: file(), what, at: 0 })
-        }
+        _ => Err(match failed.take() {
+            Some(error) => broken(name, "reading the superblock", error),
+            None => {
+                let what = "the superblock is".to_owned();
+                FlashFileError::Damaged { file: file(), what, at: 0 }
+            }
+        }),
     }
 }
 

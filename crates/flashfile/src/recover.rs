@@ -7,14 +7,15 @@
 //! that it does not come back when its pages, or another entry in its place, are written.
 
 use std::io;
+use std::ops::Range;
 
 use rustix::io::Errno;
 
 use crate::error::{FlashFileError, is_full};
-use crate::format::{self, VERSION};
+use crate::format::{self, Superblock, VERSION};
 use crate::journal::{self, BrokenCopy, Entry, Log, LostEntry};
 use crate::layout::{Layout, Region, SECTOR};
-use crate::open::{broken, write_superblocks};
+use crate::open::{broken, whole_page, write_superblocks};
 use crate::state::Core;
 
 /// Tables that have to be written again.
@@ -26,6 +27,32 @@ pub(crate) struct Stale {
     heads: bool,
     /// Copies of entries of the journal: where they belong, and their bytes.
     entries: Vec<(u64, Vec<u8>)>,
+    /// Pages of the log behind its entries that the disk cannot read, as offsets in the file.
+    unreadable: Vec<u64>,
+}
+
+/// The blocks of which a copy of the records is damaged, in ranges.
+#[derive(Default)]
+struct DamagedRecords([Vec<Range<usize>>; 2]);
+
+impl DamagedRecords {
+    fn add(&mut self, copy: usize, blocks: Range<usize>) {
+        match self.0[copy].last_mut() {
+            Some(last) if last.end == blocks.start => last.end = blocks.end,
+            _ => self.0[copy].push(blocks),
+        }
+    }
+
+    fn sentences(self) -> impl Iterator<Item = String> {
+        let of_copy = |(copy, ranges): (usize, Vec<Range<usize>>)| {
+            ranges.into_iter().map(move |blocks| {
+                let (first, last) = (blocks.start, blocks.end - 1);
+                let what = format!("the records of blocks {first} to {last}");
+                format!("{what}: copy {copy} is damaged; the other is whole")
+            })
+        };
+        (1..).zip(self.0).flat_map(of_copy)
+    }
 }
 
 impl Core {
@@ -62,12 +89,14 @@ impl Core {
     ) -> Result<(u64, Vec<u32>), FlashFileError> {
         let len = self.layout.record_sectors as usize * SECTOR;
         let mut copies = [vec![0; len], vec![0; len]];
+        let reading = |error| broken(&self.name, "reading the block records", error);
+        let mut can_read = true;
         for (copy, bytes) in copies.iter_mut().enumerate() {
             let read = self.engine.read_copies(self.layout.records[copy].start, bytes);
-            read.map_err(|e| broken(&self.name, "reading the block records", e))?;
+            can_read &= read.map_err(reading)?.is_empty();
         }
         let pages = self.layout.geometry.pages_per_block;
-        let (mut latest, mut differ) = (0, Vec::new());
+        let (mut latest, mut differ, mut damaged) = (0, Vec::new(), DamagedRecords::default());
         for sector in 0..self.layout.record_sectors {
             let first = (sector * Layout::RECORDS) as usize;
             let last = (first + Layout::RECORDS as usize).min(self.records.len());
@@ -76,11 +105,9 @@ impl Core {
                 let bytes = &copies[copy][range.clone()];
                 format::decode_records(self.identity(), sector, pages, bytes, last - first)
             });
-            let at = self.layout.record_sector_at(0, sector);
-            let what = format!("the records of blocks {first} to {}", last - 1);
-            for (copy, read) in [(1, &one), (2, &two)] {
+            for (copy, read) in [&one, &two].into_iter().enumerate() {
                 if read.is_none() {
-                    damage.push(format!("{what}: copy {copy} is damaged; the other is whole"));
+                    damaged.add(copy, first..last);
                 }
             }
             if one.as_ref() != two.as_ref() {
@@ -89,12 +116,18 @@ impl Core {
             // Copies of the same entry are equal; of two different ones, the later is valid.
             let newest = [one, two].into_iter().flatten().max_by_key(|(sequence, _)| *sequence);
             let Some((sequence, records)) = newest else {
+                if !can_read {
+                    return Err(reading(Errno::IO.into()));
+                }
                 let file = self.name.clone();
-                return Err(FlashFileError::Damaged { file, what: format!("{what} are"), at });
+                let what = format!("the records of blocks {first} to {} are", last - 1);
+                let at = self.layout.record_sector_at(0, sector);
+                return Err(FlashFileError::Damaged { file, what, at });
             };
             latest = latest.max(sequence);
             self.records[first..last].copy_from_slice(&records);
         }
+        damage.extend(damaged.sentences());
         Ok((latest, differ))
     }
 
@@ -103,9 +136,11 @@ impl Core {
     /// the entries between them are in their own places.
     fn load_heads(&self, damage: &mut Vec<String>) -> Result<(u64, bool), FlashFileError> {
         let mut copies = [[0; SECTOR]; 2];
+        let reading = |error| broken(&self.name, "reading the journal", error);
+        let mut can_read = true;
         for (copy, bytes) in (0..).zip(&mut copies) {
             let read = self.engine.read_copies(self.layout.head_at(copy), bytes);
-            read.map_err(|e| broken(&self.name, "reading the journal", e))?;
+            can_read &= read.map_err(reading)?.is_empty();
         }
         let copies = copies.map(|bytes| journal::decode_head(self.identity(), &bytes));
         for (copy, head) in (1..).zip(copies) {
@@ -115,17 +150,21 @@ impl Core {
                 ));
             }
         }
-        let base = copies.into_iter().flatten().max().ok_or_else(|| FlashFileError::Damaged {
-            file: self.name.clone(),
-            what: "the head of the journal is".to_owned(),
-            at: self.layout.head_at(0),
-        })?;
+        let damaged = || match can_read {
+            true => FlashFileError::Damaged {
+                file: self.name.clone(),
+                what: "the head of the journal is".to_owned(),
+                at: self.layout.head_at(0),
+            },
+            false => reading(Errno::IO.into()),
+        };
+        let base = copies.into_iter().flatten().max().ok_or_else(damaged)?;
         Ok((base, copies[0] != copies[1]))
     }
 
-    /// Reads the log, whose first entry has the number `base`, and whether the next number is to be
-    /// skipped, as if an entry had been dropped: one is torn, or may be where nothing can be read.
-    fn read_log(&self, base: u64) -> Result<(Log, bool), FlashFileError> {
+    /// Reads the log, whose first entry has the number `base`. Returns also where the pages behind
+    /// its entries begin that the disk cannot read.
+    fn read_log(&self, base: u64) -> Result<(Log, Vec<u64>), FlashFileError> {
         let region = self.layout.log();
         let mut log = vec![0; region.len as usize];
         let reading = |error| broken(&self.name, "reading the journal", error);
@@ -135,12 +174,11 @@ impl Core {
         let found = found.map_err(|lost| self.lost(&lost))?;
         let end = region.start + found.used as u64;
         let unreadable: Vec<u64> = unreadable.into_iter().filter(|&at| at >= end).collect();
-        if unreadable.len() > 1 && (found.is_torn || unreadable[0] == end) {
-            // They may be in both copies of an entry whose sync has returned.
+        if unreadable.len() >= copies && (found.is_torn || unreadable[0] == end) {
+            // They may be in all copies of an entry whose sync has returned.
             return Err(reading(Errno::IO.into()));
         }
-        let skips = found.is_torn || !unreadable.is_empty();
-        Ok((found, skips))
+        Ok((found, unreadable))
     }
 
     fn lost(&self, LostEntry { number, at }: &LostEntry) -> FlashFileError {
@@ -157,13 +195,16 @@ impl Core {
         stale: &mut Stale,
         damage: &mut Vec<String>,
     ) -> Result<(), FlashFileError> {
-        let (Log { mut entries, used, broken, is_torn }, skips) = self.read_log(base)?;
+        let (Log { mut entries, used, broken, is_torn }, unreadable) = self.read_log(base)?;
+        // The next number is skipped, as if an entry had been dropped, if one is torn, or may be
+        // where the disk cannot read.
+        let skips = is_torn || !unreadable.is_empty();
         self.journal.used = used as u64 + u64::from(skips) * journal::UNIT as u64;
         self.journal.next = base + entries.len() as u64 + u64::from(skips);
-        // If records have its number, its sync has returned: a page that is damaged now was
-        // whole then.
+        // If records have its number, or another entry was begun, its sync has returned: a page
+        // that is damaged now was whole then.
         let is_last_whole = match entries.last() {
-            Some(last) if last.number > newest => self.pages_are_whole(last)?,
+            Some(last) if last.number > newest && !is_torn => self.pages_are_whole(last)?,
             _ => true,
         };
         if !is_last_whole {
@@ -187,6 +228,11 @@ impl Core {
                 stale.entries.push((self.layout.log().start + at as u64, bytes));
             }
         }
+        if !unreadable.is_empty() {
+            let pages = unreadable.len();
+            damage.push(format!("{pages} pages of the unused journal cannot be read"));
+        }
+        stale.unreadable = unreadable;
         self.apply(entries);
         Ok(())
     }
@@ -239,7 +285,7 @@ impl Core {
         match repaired {
             Err(error) if is_full(&error) => {
                 // The journal has all that was synced, so it can be read.
-                let _ = self.refuse("emptying the journal", &error);
+                let _ = self.refuse("repairing its tables", &error);
                 self.failed = false;
                 Ok(())
             }
@@ -262,6 +308,12 @@ impl Core {
             self.checkpoint()?;
             self.headers().forget_replayed();
         }
+        if !stale.unreadable.is_empty() {
+            // No entry is there any more. What is written can be read again, or fails now.
+            let zeros = whole_page(&[]);
+            stale.unreadable.iter().try_for_each(|&at| self.engine.write_at(at, &zeros))?;
+            self.engine.sync()?;
+        }
         // A file of version 3: its journal is empty now, so the next entry is the first that is
         // there twice.
         if self.superblock.version < VERSION { self.write_version() } else { Ok(()) }
@@ -269,9 +321,11 @@ impl Core {
 
     /// Writes the superblocks of the newest version.
     fn write_version(&mut self) -> io::Result<()> {
-        self.superblock.version = VERSION;
-        write_superblocks(&self.engine, self.superblock)?;
-        self.engine.sync()
+        let superblock = Superblock { version: VERSION, ..self.superblock };
+        write_superblocks(&self.engine, superblock)?;
+        self.engine.sync()?;
+        self.superblock = superblock;
+        Ok(())
     }
 
     /// Converts a file of version 1 or 2: it gets a journal. Until the superblocks are written, it

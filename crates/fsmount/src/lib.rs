@@ -16,6 +16,6 @@ mod run;
 mod shared;
 
 pub use memory::{MEMORY, make_in_memory};
-pub use open::{AnyStore, Device, MountError, make, now, open};
+pub use open::{AnyStore, Device, DeviceFile, MountError, make, now, open};
 pub use options::MountOptions;
 pub use run::{Callbacks, mount, pass_through, serve};

@@ -40,7 +40,7 @@ pub fn make_in_memory(
     };
     let store: AnyStore = Box::new(drive_of(spec, size, segment_bytes(size))?);
     let fs = Fs::format(store, id, config, now()).map_err(fs(name))?;
-    Ok(Device { fs, flash: None, damage: Vec::new() })
+    Ok(Device { fs, flash: None })
 }
 
 fn drive_of(spec: &DriveSpec, size: Bytes, segment: u32) -> Result<DriveStore<Drive>, MountError> {

@@ -20,9 +20,13 @@ pub struct Device {
     pub fs: Fs<AnyStore>,
     /// The device of the flash library, which knows the wear of its blocks; `None` in memory.
     pub flash: Option<prism_flash::Device>,
-    /// What was damaged in the tables of the device's file, as sentences, and read from its second
-    /// copy; opening for writing has repaired it.
-    pub damage: Vec<String>,
+}
+
+/// The open file of a device that has a file system.
+pub struct DeviceFile {
+    file: FlashFile,
+    path: PathBuf,
+    access: Access,
 }
 
 /// Why a file system cannot be made, opened or mounted.
@@ -177,7 +181,7 @@ pub(crate) fn format(
     let function = Function::open(share).map_err(flash(path))?;
     let store: AnyStore = Box::new(FunctionStore::new(function, identity));
     let made = Fs::format(store, identity, config, now()).map_err(fs(path))?;
-    Ok(Device { fs: made, flash: Some(device), damage: Vec::new() })
+    Ok(Device { fs: made, flash: Some(device) })
 }
 
 /// The device of a flash file, which has a file system.
@@ -204,33 +208,59 @@ pub fn open(
     path: &Path,
     config: Config,
     access: Access,
-    accept: Damage,
+    damage: Damage,
 ) -> Result<Device, MountError> {
-    let settings = match access {
-        Access::ReadOnly => Settings::READ_ONLY,
-        Access::ReadWrite => {
-            // A device of others is not even recovered after a crash. What cannot be read for other
-            // reasons fails once more below.
-            if let Ok(file) = FlashFile::open_with(path, Settings::READ_ONLY) {
-                device(file, path)?;
+    DeviceFile::open(path, access)?.file_system(config, damage)
+}
+
+impl DeviceFile {
+    /// Opens the file of a device. For reading nothing in it changes.
+    ///
+    /// # Errors
+    /// [`MountError`].
+    pub fn open(path: &Path, access: Access) -> Result<Self, MountError> {
+        let settings = match access {
+            Access::ReadOnly => Settings::READ_ONLY,
+            Access::ReadWrite => {
+                // A device of others is not even recovered after a crash. What cannot be read for
+                // other reasons fails once more below.
+                if let Ok(file) = FlashFile::open_with(path, Settings::READ_ONLY) {
+                    device(file, path)?;
+                }
+                Settings::USUAL
             }
-            Settings::USUAL
+        };
+        let file = FlashFile::open_soon_with(path, settings)?;
+        if access == Access::ReadWrite
+            && let Some(why) = file.refusal()
+        {
+            let what = format!("{}: {why}; it can be mounted with -o ro", name(path));
+            return Err(MountError::Option(what));
         }
-    };
-    let file = FlashFile::open_soon_with(path, settings)?;
-    if access == Access::ReadWrite
-        && let Some(why) = file.refusal()
-    {
-        let what = format!("{}: {why}; it can be mounted with -o ro", name(path));
-        return Err(MountError::Option(what));
+        Ok(Self { file, path: path.to_owned(), access })
     }
-    let (identity, damage) = (file.identity(), file.damage().to_vec());
-    let device = device(file, path)?;
-    let share = device.attach(SHARE).map_err(flash(path))?;
-    let function = Function::open(share).map_err(flash(path))?;
-    let store: AnyStore = Box::new(FunctionStore::new(function, identity));
-    let mounted = Fs::mount(store, config, now(), access, accept).map_err(fs(path))?;
-    Ok(Device { fs: mounted, flash: Some(device), damage })
+
+    /// What is damaged in one copy of what the file has twice, as sentences; opening for writing
+    /// has repaired it.
+    #[must_use]
+    pub fn damage(&self) -> &[String] {
+        self.file.damage()
+    }
+
+    /// Opens the file system.
+    ///
+    /// # Errors
+    /// [`MountError`].
+    pub fn file_system(self, config: Config, damage: Damage) -> Result<Device, MountError> {
+        let Self { file, path, access } = self;
+        let identity = file.identity();
+        let device = device(file, &path)?;
+        let share = device.attach(SHARE).map_err(flash(&path))?;
+        let function = Function::open(share).map_err(flash(&path))?;
+        let store: AnyStore = Box::new(FunctionStore::new(function, identity));
+        let mounted = Fs::mount(store, config, now(), access, damage).map_err(fs(&path))?;
+        Ok(Device { fs: mounted, flash: Some(device) })
+    }
 }
 
 /// The file and folder of an error of the kernel.

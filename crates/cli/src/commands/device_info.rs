@@ -185,7 +185,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     progress.clear();
     let report = report?;
     let factory_bad_blocks = marked(&file);
-    let is_in_copies_alone = report.damaged_pages == 0 && report.other == file.damage();
+    let copies = file.damage().len();
     // Unreadable tables are one of the findings.
     let (tables, mut other) = match device::tables(&args.file, &file) {
         Ok(tables) => (tables, report.other),
@@ -207,7 +207,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     if checked.damaged_pages == 0 && checked.other.is_empty() {
         return Ok(());
     }
-    let what = if is_in_copies_alone && checked.formatted {
+    let what = if checked.damaged_pages == 0 && checked.other.len() == copies {
         "as said above, the file is damaged in one copy of what it has twice; nothing is lost, and \
          the next opening for writing repairs it"
     } else {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_fs::{Access, Config, Damage};
+use prism_fsmount::DeviceFile;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -122,9 +123,9 @@ impl Info {
 /// # Errors
 /// [`Failure::Usage`] if the file cannot be read.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let (access, damage) = (Access::ReadOnly, Damage::Refuse);
-    let device =
-        prism_fsmount::open(&args.file, Config::NORMAL, access, damage).map_err(Failure::usage)?;
+    let file = DeviceFile::open(&args.file, Access::ReadOnly).map_err(Failure::usage)?;
+    let damage = file.damage().to_vec();
+    let device = file.file_system(Config::NORMAL, Damage::Refuse).map_err(Failure::usage)?;
     let fs = &device.fs;
     let (space, counts, used) = (fs.space(), fs.counts(), fs.segment_use());
     let (memory_table_bytes, memory_cache_bytes) = fs.memory();
@@ -156,7 +157,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         erases_max: erases.iter().copied().max().unwrap_or(0),
         memory_table_bytes,
         memory_cache_bytes,
-        damage: device.damage,
+        damage,
     };
     Ok(args.json.write(&info, &info.text())?)
 }

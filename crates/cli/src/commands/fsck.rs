@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args as ClapArgs;
 use prism_base::counted;
 use prism_fs::{Access, Config, Damage, FsError};
-use prism_fsmount::{MountError, open};
+use prism_fsmount::{DeviceFile, MountError};
 
 use crate::failure::Failure;
 use crate::output;
@@ -30,21 +30,29 @@ pub struct Args {
 /// [`Failure::Finding`] if something is wrong and not repaired, [`Failure::Usage`] if the file
 /// cannot be used.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut text = String::new();
+    let examined = examine(args, &mut text);
+    // Also what was repaired before something failed.
+    output::write_whole(Path::new("-"), text.as_bytes())?;
+    examined
+}
+
+/// Checks the file system, and repairs it if that is wanted; adds what is found to `text`.
+fn examine(args: &Args, text: &mut String) -> Result<(), Failure> {
     let name = args.file.display();
-    let config = Config::NORMAL;
-    let (access, damage) = match args.repair {
+    let (access, accept) = match args.repair {
         true => (Access::ReadWrite, Damage::Accept),
         false => (Access::ReadOnly, Damage::Refuse),
     };
-    let opened = open(&args.file, config, access, damage);
-    let device = opened.map_err(|error| failure(error, args.repair))?;
-    let mut fs = device.fs;
-    let failed = |error: prism_fs::FsError| Failure::Finding(format!("{name}: {error}"));
-    let mut text = String::new();
-    for damage in &device.damage {
+    let opened = DeviceFile::open(&args.file, access).and_then(|file| {
         let repaired = if args.repair { "repaired: " } else { "" };
-        text.push_str(&format!("{repaired}{name}: {damage}\n"));
-    }
+        for damage in file.damage() {
+            text.push_str(&format!("{repaired}{name}: {damage}\n"));
+        }
+        file.file_system(Config::NORMAL, accept)
+    });
+    let mut fs = opened.map_err(|error| failure(error, args.repair))?.fs;
+    let failed = |error: prism_fs::FsError| Failure::Finding(format!("{name}: {error}"));
     if args.repair {
         fs.set_now(prism_fsmount::now());
         for problem in fs.repair().map_err(failed)? {
@@ -64,7 +72,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     });
     let (files, blocks) = (counted(report.files, "file"), counted(report.blocks, "block"));
     text.push_str(&format!("{name}: read {files} and {blocks} of their content\n"));
-    output::write_whole(Path::new("-"), text.as_bytes())?;
     match report.problems.len() {
         0 if fs.lost_changes() => Err(Failure::Finding(format!(
             "{name}: a part of the log was damaged: files that changed in it may be older now"

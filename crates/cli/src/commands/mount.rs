@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use prism_base::Bytes;
 use prism_fs::{Access, Damage};
 use prism_fsmount::{
-    Callbacks, Device, MEMORY, MountError, MountOptions, make_in_memory, open, serve,
+    Callbacks, Device, DeviceFile, MEMORY, MountError, MountOptions, make_in_memory, serve,
 };
 use prism_host::Progress;
 use prism_host::interrupt::SoftStop;
@@ -123,11 +123,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// path for any working folder as well.
 fn open_file(args: &Args) -> Result<(Device, PathBuf), MountError> {
     let path = std::path::absolute(&args.file).unwrap_or_else(|_| args.file.clone());
-    let (config, access) = (args.options.config.clone(), args.options.access());
-    let device = open(&path, config, access, Damage::Refuse)?;
+    let access = args.options.access();
+    let file = DeviceFile::open(&path, access)?;
     let repaired = if access == Access::ReadWrite { "repaired: " } else { "" };
-    for damage in &device.damage {
-        Progress::on_stderr().note(&format!("{}: {repaired}{damage}", args.file.display()));
+    for damage in file.damage() {
+        Progress::on_stderr().note(&format!("{repaired}{}: {damage}", args.file.display()));
     }
-    Ok((device, path))
+    Ok((file.file_system(args.options.config.clone(), Damage::Refuse)?, path))
 }

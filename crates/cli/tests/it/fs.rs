@@ -329,7 +329,7 @@ fn a_damaged_page_of_the_tables_of_the_device_stops_nothing() {
     let mut damaged = bytes.clone();
     pages.for_each(|at| damaged[at + 100] ^= 1);
     std::fs::write(&disk, &damaged).unwrap();
-    let text = "which has tables of the device, and its copy are damaged";
+    let text = "which has tables of the device, is damaged, and there is no whole copy";
     refused(&["fsck", path, "--repair"], 2, &["disk", text, "restore the device from a copy"]);
 }
 

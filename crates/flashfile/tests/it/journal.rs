@@ -325,6 +325,28 @@ fn damage_of_the_last_entry_that_a_checkpoint_has_written_is_reported() {
     assert!(seen > 2, "{seen}");
 }
 
+/// The beginning of another entry shows that the sync of the last one has returned: a damaged page
+/// that it names is reported, and its sync not dropped.
+#[test]
+fn a_damaged_page_of_an_entry_before_a_torn_one() {
+    let file = SimulatedFile::new();
+    let mut device = FlashFile::create_simulated(&file, GEOMETRY).unwrap();
+    program(&mut device, 0, 1);
+    program(&mut device, 1, 2);
+    device.sync().unwrap();
+    device.erase(3).unwrap();
+    device.sync().unwrap();
+    file.kill();
+    let mut bytes = file.bytes();
+    bytes[LOG + ENTRY + 512..LOG + ENTRY + COPY].fill(7);
+    bytes[LOG + ENTRY + COPY..LOG + 2 * ENTRY].fill(0);
+    bytes[page_at(0, 0)] ^= 1;
+    let mut device = reopen(&bytes).unwrap();
+    assert_eq!((device.write_pointer(0), pages(&mut device, 1)), (1, vec![2]));
+    let read = device.read(0, 0, 0, &mut [0; 512], &mut []);
+    assert!(matches!(read, Err(MediumError::Damaged { .. })), "{read:?}");
+}
+
 /// A sector hides that an entry is torn: its number is not used again, so that no part of the next
 /// one makes it whole.
 #[test]

@@ -246,6 +246,15 @@ fn a_damaged_entry_of_version_3_is_reported() {
         let text = format!("entry 501 of the journal, at byte {LOG}, is damaged");
         assert!(error.to_string().contains(&text), "byte {at}: {error}");
     }
+    // One page that cannot be read may be an entry whose sync has returned.
+    for at in [LOG, LOG + 4096, LOG + 2 * 4096] {
+        let file = SimulatedFile::from(bytes.clone());
+        file.make_unreadable(at as u64);
+        let error = FlashFile::open_simulated(&file).unwrap_err().to_string();
+        let texts =
+            [format!("entry 501 of the journal, at byte {LOG}"), "reading the journal".into()];
+        assert!(error.contains(&texts[usize::from(at > LOG)]), "{error}");
+    }
     let mut damaged = bytes;
     damaged[LOG + 4096 + 50] ^= 1;
     let device = FlashFile::open_simulated(&SimulatedFile::from(damaged)).unwrap();
