@@ -156,8 +156,8 @@ fn a_sector_of_the_tables_that_cannot_be_read() {
         };
         assert!(error.contains(text), "{error}");
     }
-    // After the last entry, where nothing is or a part of one whose sync did not return; and two far
-    // behind it. They are written, so that they do not become more and more.
+    // After the last entry, where no entry is or a part of one whose sync did not return; and two
+    // far behind it. They are written, so that they do not become more and more.
     for pages in [&[2][..], &[20, 70]] {
         let file = SimulatedFile::from(bytes.clone());
         pages.iter().for_each(|page| file.make_unreadable(entry + page * 4096));
