@@ -9,6 +9,7 @@
 use std::io;
 use std::ops::Range;
 
+use prism_base::counted;
 use rustix::io::Errno;
 
 use crate::error::{FlashFileError, is_full};
@@ -229,8 +230,8 @@ impl Core {
             }
         }
         if !unreadable.is_empty() {
-            let pages = unreadable.len();
-            damage.push(format!("{pages} pages of the unused journal cannot be read"));
+            let pages = counted(unreadable.len() as u64, "page");
+            damage.push(format!("{pages} of the unused journal cannot be read"));
         }
         stale.unreadable = unreadable;
         self.apply(entries);

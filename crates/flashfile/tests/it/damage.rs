@@ -163,8 +163,8 @@ fn a_sector_of_the_tables_that_cannot_be_read() {
         pages.iter().for_each(|page| file.make_unreadable(entry + page * 4096));
         let mut device = FlashFile::open_simulated(&file).unwrap();
         assert_eq!(contents(&mut device), right);
-        let said = format!("{} pages of the unused journal cannot be read", pages.len());
-        assert_eq!(device.damage(), [said]);
+        let pages = if pages.len() == 1 { "1 page" } else { "2 pages" };
+        assert_eq!(device.damage(), [format!("{pages} of the unused journal cannot be read")]);
         device.close().unwrap();
         let device = FlashFile::open_simulated(&file).unwrap();
         assert!(device.damage().is_empty() && device.check(&mut |_, _| {}).unwrap().is_whole());
