@@ -244,7 +244,13 @@ fn join(mut session: fuser::BackgroundSession, folder: &Path) -> io::Result<()> 
     if rustix::fs::stat(folder).err() != Some(rustix::io::Errno::NOTCONN) {
         mem::forget(session);
     }
-    ended
+    ended.or_else(|error| if is_end(&error) { Ok(()) } else { Err(error) })
+}
+
+/// Whether reading requests failed because the mount has ended. Fuser takes `ENODEV` for that; the
+/// kernel returns `ECONNABORTED` if it ended while a request was being read.
+fn is_end(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::CONNABORTED.raw_os_error())
 }
 
 /// The end of a mount: what was not durable is, or the error says so.

@@ -108,10 +108,15 @@ mod tests {
         let mut rng = Rng::stream(seed(11), "touched");
         let mut touched = Touched::default();
         let mut plain = BTreeSet::new();
-        for _ in 0..2_000 {
+        for number in 0..2_000 {
             let device = Symbol(rng.below(2) as u32);
             let offset = rng.below(300 << 20);
-            let len = 1 + if rng.chance(0.01) { rng.below(200 << 20) } else { rng.below(70_000) };
+            let len = match number {
+                // More than a chunk, wherever it begins.
+                1000 => 2 * CHUNK_UNITS * UNIT,
+                _ if rng.chance(0.01) => 1 + rng.below(200 << 20),
+                _ => 1 + rng.below(70_000),
+            };
             touched.add(device, offset, len);
             plain.extend((offset / UNIT..=(offset + len - 1) / UNIT).map(|unit| (device, unit)));
             assert_eq!(touched.units(), plain.len() as u64);
