@@ -20,7 +20,8 @@ const LISTED: usize = 1000;
 pub struct CheckReport {
     /// Pages that were read.
     pub pages: u64,
-    /// Pages that are not what was programmed, or cannot be read, as block and page: a thousand.
+    /// Pages that are not what was programmed, or cannot be read, as block and page: the first
+    /// thousand.
     pub damaged: Vec<(u32, u32)>,
     /// The number of all of them.
     pub damaged_pages: u64,

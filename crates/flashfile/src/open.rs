@@ -231,8 +231,9 @@ pub(crate) fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<Loc
     }
 }
 
-/// A page of the file with these bytes first, then zeros. Tables are written in whole pages: for a
-/// part of one the kernel would read the rest, which the disk may not be able to.
+/// A page of the file with these bytes first, then zeros. Superblocks, records and heads are
+/// written in whole pages: for a part of one the kernel would read the rest, which the disk may not
+/// be able to.
 pub(crate) fn whole_page(bytes: &[u8]) -> [u8; ALIGN as usize] {
     let mut page = [0; ALIGN as usize];
     page[..bytes.len()].copy_from_slice(bytes);
