@@ -52,37 +52,29 @@ mod config;
 mod container;
 mod division;
 mod flash;
+mod inner;
 mod program_units;
 mod queue;
 mod range;
+mod ranges;
 mod reads;
 pub(crate) mod trims;
 
 use std::sync::{Mutex, MutexGuard};
 
-use prism_base::SimTime;
 use prism_nand::Cause;
 
-use crate::error::{FlashError, Result};
-use crate::journal::Journal;
-use crate::monitor::{Hold, Level, Share, ShareGeometry, Urgency};
-use config::{RangeRecord, Tables};
-use division::Division;
-use program_units::ProgramUnitFormat;
+use crate::error::Result;
+use crate::monitor::{Level, Share, Urgency};
 use range::Range;
 use reads::{Readers, join};
-use trims::{JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max};
 
 pub use crate::monitor::Completion;
 pub use block::Block;
 pub use config::{Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig};
 pub use container::Container;
+pub(crate) use inner::Inner;
 pub use queue::Queue;
-
-/// Trims that are pending at most, before they are made durable without a flush.
-const TRIMS_WAITING_MAX: u32 = 512;
-/// The size of a mapping unit, the smallest that is written without a read-modify-write.
-const UNIT: u32 = 4096;
 
 /// A range, as listed by [`Policy::ranges`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,19 +93,6 @@ pub struct RangeInfo {
     /// unless blocks or open blocks are too few for that; 1 on a file, whose LUNs do not work in
     /// parallel.
     pub die_groups: u32,
-}
-
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) share: Share,
-    pub(crate) level: Level,
-    pub(crate) geometry: ShareGeometry,
-    pub(crate) format: ProgramUnitFormat,
-    pub(crate) tables: Tables,
-    pub(crate) ranges: Vec<Range>,
-    journal: Journal,
-    trims_waiting: u32,
-    _hold: Hold,
 }
 
 /// A share at the policy level. Threads may use it at once.
@@ -325,353 +304,4 @@ impl Policy {
     pub fn assert_consistent(&self) {
         self.lock().ranges.iter().for_each(Range::assert_consistent);
     }
-}
-
-impl Inner {
-    /// Opens `share` for `level`, which keeps a journal of its own on `above` blocks.
-    pub(crate) fn open(share: Share, level: Level, above: u32) -> Result<Self> {
-        let hold = share.hold(Some(level))?;
-        let geometry = share.geometry()?;
-        let unit = (1..=UNIT.min(geometry.page_size)).rev();
-        let unit = unit.into_iter().find(|unit| geometry.page_size.is_multiple_of(*unit));
-        let format = ProgramUnitFormat::new(&geometry, unit.expect("1 divides everything"));
-        let meta = share.meta()?;
-        let tables = if meta.is_empty() {
-            for block in 0..geometry.blocks() {
-                if share.write_pointer(block)? > 0 {
-                    let what = "the share holds data of another level; erase its blocks first";
-                    return Err(FlashError::Busy { what: what.into() });
-                }
-            }
-            let none = vec![false; geometry.blocks() as usize];
-            let journal = division::take_any(&geometry, &none, JOURNAL_BLOCKS + above);
-            let mut journal = journal.ok_or_else(|| FlashError::NoSpace {
-                what: "the share has fewer blocks than the level's journal; grow it".into(),
-            })?;
-            for &block in &journal {
-                share.erase_if_used(block)?;
-            }
-            share.sync()?;
-            let above = journal.split_off(JOURNAL_BLOCKS as usize);
-            let tables = Tables { journal, above, ..Tables::default() };
-            share.set_meta(tables.encode(level))?;
-            tables
-        } else {
-            Tables::decode(&meta).map_err(|error| FlashError::Tables { what: error.to_string() })?
-        };
-        let (journal, records) = open_journal(&share, &geometry, &tables.journal)?;
-        let mut ranges = Vec::new();
-        for record in &tables.ranges {
-            let trims = decode_trims(record.id, &records)?;
-            let open = open_of(&geometry, &record.config);
-            ranges.push(Range::open(&share, record.clone(), format, open, Some(trims))?);
-        }
-        Ok(Self {
-            share,
-            level,
-            geometry,
-            format,
-            tables,
-            ranges,
-            journal,
-            trims_waiting: 0,
-            _hold: hold,
-        })
-    }
-
-    /// The blocks of the ranges and journals of `tables`.
-    fn used(&self, tables: &Tables) -> Vec<bool> {
-        let mut used = vec![false; self.geometry.blocks() as usize];
-        let ranges = tables.ranges.iter().flat_map(|range| &range.blocks);
-        let journals = tables.journal.iter().chain(&tables.above);
-        for &block in journals.chain(ranges) {
-            used[block as usize] = true;
-        }
-        used
-    }
-
-    /// Stores `tables` and, if that succeeds, uses them.
-    pub(crate) fn save(&mut self, tables: Tables) -> Result<()> {
-        self.share.set_meta(tables.encode(self.level))?;
-        self.tables = tables;
-        Ok(())
-    }
-
-    /// The blocks that a new range of `bytes` bytes would get alongside those of `tables`, and its
-    /// open blocks.
-    pub(crate) fn plan(
-        &self,
-        tables: &Tables,
-        bytes: u64,
-        config: RangeConfig,
-    ) -> Result<(RangeConfig, Division)> {
-        let left = self.open_left(tables);
-        let open = match config.open_blocks {
-            Some(open) if open <= left => open,
-            Some(open) => {
-                let what = format!("{open} open blocks were asked for and {left} are left");
-                return Err(FlashError::NoSpace { what });
-            }
-            None if left == u32::MAX => left,
-            None => left.div_ceil(2),
-        };
-        let config = RangeConfig { open_blocks: Some(open).filter(|&o| o < u32::MAX), ..config };
-        let used = self.used(tables);
-        let share = &self.geometry;
-        let most = if self.share.luns_work_in_parallel() { share.luns } else { 1 };
-        let division = division::divide(&config, share, &self.format, bytes, &used, open, most)?;
-        Ok((config, division))
-    }
-
-    pub(crate) fn configure(&mut self, begin: u64, end: u64, config: RangeConfig) -> Result<()> {
-        self.check_range(begin, end, &config)?;
-        let same = |range: &RangeRecord| (range.begin, range.end) == (begin, end);
-        // An empty range of the same addresses is replaced at once, or not at all.
-        let old = self.tables.ranges.iter().position(same);
-        let mut others = self.tables.clone();
-        old.map(|place| others.ranges.remove(place));
-        let (config, division) = self.plan(&others, end - begin, config)?;
-        let open = open_of(&self.geometry, &config);
-        let record = RangeRecord {
-            id: self.tables.next_id,
-            begin,
-            end,
-            config,
-            die_groups: division.die_groups,
-            blocks: division.blocks,
-            containers: Vec::new(),
-        };
-        let range = Range::open(&self.share, record.clone(), self.format, open, None)?;
-        if let Some(place) = old {
-            self.ranges[place].settle()?;
-            self.ranges[place].finish_open()?;
-        }
-        // Blocks of a removed range may still hold its data.
-        range.erase_all()?;
-        others.next_id += 1;
-        let place = others.ranges.partition_point(|range| range.begin < begin);
-        others.ranges.insert(place, record);
-        self.save(others)?;
-        old.map(|place| self.ranges.remove(place));
-        self.ranges.insert(place, range);
-        Ok(())
-    }
-
-    fn check_range(&self, begin: u64, end: u64, config: &RangeConfig) -> Result<()> {
-        let unit = u64::from(self.format.unit);
-        for (what, value) in [("the begin of a range", begin), ("the end of a range", end)] {
-            if value % unit != 0 {
-                return Err(FlashError::Unaligned { what, value, unit });
-            }
-        }
-        if end <= begin || (end - begin) / unit > u64::from(u32::MAX / 4) {
-            let what =
-                format!("the range {begin}..{end} is empty or too large; choose another end");
-            return Err(FlashError::Invalid { what });
-        }
-        if config.handles > 1 && config.mapping != Mapping::Page {
-            let what = "placement handles need page-level mapping; use Mapping::Page, or 1 handle";
-            return Err(FlashError::Invalid { what: what.into() });
-        }
-        if config.handles > self.geometry.blocks() {
-            let (handles, blocks) = (config.handles, self.geometry.blocks());
-            let what = format!("{handles} handles on {blocks} blocks; each needs one, take fewer");
-            return Err(FlashError::Invalid { what });
-        }
-        for range in &self.ranges {
-            let (b, e) = (range.record.begin, range.record.end);
-            let same = (b, e) == (begin, end);
-            if begin < e && b < end && (!same || !range.is_empty()) {
-                let what = if same {
-                    format!("the range {b}..{e} holds data; trim it before it is configured again")
-                } else {
-                    format!("{begin}..{end} overlaps the range {b}..{e}; choose other addresses")
-                };
-                return Err(FlashError::Busy { what });
-            }
-        }
-        Ok(())
-    }
-
-    /// Open blocks left for further ranges: all but those of the ranges of `tables` and of the
-    /// journal, which needs a second one for each checkpoint.
-    fn open_left(&self, tables: &Tables) -> u32 {
-        let max = self.geometry.max_open_blocks;
-        if max == u32::MAX {
-            return max;
-        }
-        let ranges = tables.ranges.iter().filter_map(|range| range.config.open_blocks);
-        max.saturating_sub(1 + ranges.sum::<u32>())
-    }
-
-    fn remove(&mut self, begin: u64) -> Result<()> {
-        let place = self.ranges.iter().position(|range| range.record.begin == begin);
-        let Some(place) = place else {
-            let what = format!("no range begins at {begin}; list the ranges");
-            return Err(FlashError::Invalid { what });
-        };
-        self.remove_at(place)
-    }
-
-    fn remove_at(&mut self, place: usize) -> Result<()> {
-        let range = &self.ranges[place];
-        if !range.is_empty() {
-            let (b, e) = (range.record.begin, range.record.end);
-            let what = format!("the range {b}..{e} holds data; trim it and flush first");
-            return Err(FlashError::Busy { what });
-        }
-        // Its blocks hold no valid data, and must not count as partly written.
-        self.ranges[place].settle()?;
-        self.ranges[place].finish_open()?;
-        let mut tables = self.tables.clone();
-        tables.ranges.remove(place);
-        self.save(tables)?;
-        self.ranges.remove(place);
-        Ok(())
-    }
-
-    pub(crate) fn range_of(&mut self, address: u64, bytes: u64) -> Result<(&mut Range, u64)> {
-        let place = self.ranges.partition_point(|range| range.record.end <= address);
-        match self.ranges.get_mut(place) {
-            Some(range)
-                if range.record.begin <= address
-                    && address.checked_add(bytes).is_some_and(|end| end <= range.record.end) =>
-            {
-                let offset = address - range.record.begin;
-                Ok((range, offset))
-            }
-            Some(range) if range.record.begin <= address => {
-                let (end, limit) = (address.saturating_add(bytes), range.record.end);
-                Err(FlashError::PastEnd { within: "range", end, limit })
-            }
-            _ => Err(FlashError::NoRange { address }),
-        }
-    }
-
-    pub(crate) fn trim(&mut self, address: u64, bytes: u64) -> Result<()> {
-        let end = self.begin_trim(address, bytes)?;
-        self.share.reach_if_timed(end)
-    }
-
-    /// As [`Inner::trim`], without waiting for the flush of many trims, whose end it returns.
-    fn begin_trim(&mut self, address: u64, bytes: u64) -> Result<SimTime> {
-        let unit = u64::from(self.format.unit);
-        let (range, offset) = self.range_of(address, bytes)?;
-        for (what, value) in [("the address of a trim", address), ("its length", bytes)] {
-            if value % unit != 0 {
-                return Err(FlashError::Unaligned { what, value, unit });
-            }
-        }
-        range.trim((offset / unit) as u32, ((offset + bytes) / unit) as u32)?;
-        self.trims_waiting += 1;
-        match self.trims_waiting {
-            TRIMS_WAITING_MAX.. => self.begin_flush(),
-            _ => self.share.now_if_timed(),
-        }
-    }
-
-    /// Makes these addresses read as zeros: whole units are trimmed, parts of units written.
-    /// Returns the time at which that is done.
-    fn begin_write_zeroes(&mut self, address: u64, bytes: u64) -> Result<SimTime> {
-        let unit = u64::from(self.format.unit);
-        let (range, offset) = self.range_of(address, bytes)?;
-        let end = offset + bytes;
-        let (first, last) = (offset.next_multiple_of(unit), end / unit * unit);
-        let parts = match first <= last {
-            true => [(offset, first - offset), (last, end - last)],
-            false => [(offset, bytes), (end, 0)],
-        };
-        let mut done = SimTime::ZERO;
-        for (at, len) in parts.into_iter().filter(|&(_, len)| len > 0) {
-            done = done.max(range.begin_write(at, &vec![0; len as usize], 0, Urgency::Normal)?);
-        }
-        match last.saturating_sub(first) {
-            0 => Ok(done),
-            whole => Ok(done.max(self.begin_trim(address - offset + first, whole)?)),
-        }
-    }
-
-    /// When an operation ends for which program units of queued writes may wait.
-    fn next_dispatch(&self) -> Option<SimTime> {
-        self.ranges.iter().filter_map(Range::next_dispatch).min()
-    }
-
-    /// Ends operations by `time` in the ranges in which program units wait, and begins these.
-    fn dispatch(&mut self, time: SimTime) {
-        for range in self.ranges.iter_mut().filter(|range| range.next_dispatch().is_some()) {
-            // A failure is reported by the writes that wait, and by every later call.
-            let _ = range.follow(time);
-        }
-    }
-
-    /// Begins the program units of all queued writes, ahead of the share's clock.
-    fn program_waiting(&mut self) {
-        for range in &mut self.ranges {
-            // As above.
-            let _ = range.program_waiting();
-        }
-    }
-
-    /// Whether a flush has to write trims.
-    fn has_trims(&self) -> bool {
-        self.ranges.iter().any(Range::has_trims)
-    }
-
-    /// Programs everything written; if there are no trims, a sync makes it durable.
-    fn program_all(&mut self) -> Result<()> {
-        for range in &mut self.ranges {
-            range.program_all()?;
-            range.forget_programmed();
-        }
-        Ok(())
-    }
-
-    pub(crate) fn flush(&mut self) -> Result<()> {
-        let end = self.begin_flush()?;
-        self.share.reach_if_timed(end)
-    }
-
-    /// As [`Inner::flush`], without waiting for the time at which everything is durable, which it
-    /// returns.
-    fn begin_flush(&mut self) -> Result<SimTime> {
-        let most = trims_max(&self.geometry) / self.ranges.len().max(1);
-        // On a device with timing the ends of programs are known when they begin, and later
-        // commands do not wait for them.
-        let timed = self.share.is_timed();
-        for range in &mut self.ranges {
-            range.limit_trims(most)?;
-            if timed { range.begin_program_all()? } else { range.program_all()? }
-        }
-        let mut records = Vec::new();
-        for range in &self.ranges {
-            encode_trims(range.record.id, range.new_trims(), &mut records);
-        }
-        let mut end = self.share.now_if_timed()?;
-        if records.is_empty() {
-            self.share.sync()?;
-        } else {
-            for record in &records {
-                let appended = self.journal.append(record);
-                appended.map_err(|error| FlashError::Tables { what: error.to_string() })?;
-            }
-            let ranges = &self.ranges;
-            let snapshot = || {
-                let mut all = Vec::new();
-                for range in ranges {
-                    encode_trims(range.record.id, range.all_trims(), &mut all);
-                }
-                all
-            };
-            let (journal, blocks) = (&mut self.journal, &self.tables.journal);
-            end = sync_journal(journal, &self.share, &self.geometry, blocks, snapshot)?;
-        }
-        self.trims_waiting = 0;
-        let ends = self.ranges.iter_mut().map(Range::flushed);
-        Ok(ends.fold(end, SimTime::max))
-    }
-}
-
-/// Blocks that a range may have partly written.
-fn open_of(geometry: &ShareGeometry, config: &RangeConfig) -> u32 {
-    config.open_blocks.unwrap_or(geometry.max_open_blocks)
 }
