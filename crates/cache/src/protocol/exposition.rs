@@ -10,17 +10,10 @@ use super::{Report, Shared};
 /// The content type of [`text`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Counter,
-    Gauge,
-}
-
-use Kind::{Counter, Gauge};
-
-/// A figure: its name in `stats` or `stats flash`, that of its metric after `prism_cache_`, its
-/// label, its kind, and what it is. Rows of the same metric follow each other.
-type Row = (&'static str, &'static str, Option<(&'static str, &'static str)>, Kind, &'static str);
+/// A figure: its name in `stats` or `stats flash`, that of its metric after `prism_cache_` with its
+/// label, and what it is. Rows of the same metric follow each other. A metric is a counter if its
+/// name ends in `_total`, else a gauge.
+type Row = (&'static str, &'static str, &'static str);
 
 const HITS: &str = "Lookups that found the item, by where it was.";
 const GETS: &str = "Keys that clients asked for, by result.";
@@ -33,161 +26,121 @@ const PAGES: &str = "Flash pages programmed: for the cache, and as copies below 
 
 /// Figures of `stats`.
 const GENERAL: [Row; 22] = [
-    ("uptime", "uptime_seconds", None, Gauge, "Seconds since the server began."),
-    ("curr_connections", "connections", None, Gauge, "Open connections."),
-    ("max_connections", "connections_max", None, Gauge, "Most connections at once."),
-    ("total_connections", "connections_total", None, Counter, "Connections accepted or refused."),
+    ("uptime", "uptime_seconds", "Seconds since the server began."),
+    ("curr_connections", "connections", "Open connections."),
+    ("max_connections", "connections_max", "Most connections at once."),
+    ("total_connections", "connections_total", "Connections accepted or refused."),
     (
         "rejected_connections",
         "connections_refused_total",
-        None,
-        Counter,
         "Connections refused because there were too many.",
     ),
-    ("cmd_get", "commands_total", Some(("command", "get")), Counter, COMMANDS),
-    ("cmd_set", "commands_total", Some(("command", "set")), Counter, COMMANDS),
-    ("cmd_touch", "commands_total", Some(("command", "touch")), Counter, COMMANDS),
-    ("cmd_flush", "commands_total", Some(("command", "flush")), Counter, COMMANDS),
+    ("cmd_get", r#"commands_total{command="get"}"#, COMMANDS),
+    ("cmd_set", r#"commands_total{command="set"}"#, COMMANDS),
+    ("cmd_touch", r#"commands_total{command="touch"}"#, COMMANDS),
+    ("cmd_flush", r#"commands_total{command="flush"}"#, COMMANDS),
     (
         "cmd_meta",
         "meta_commands_total",
-        None,
-        Counter,
         "Commands of the meta protocol, which are also among the others.",
     ),
-    ("get_hits", "gets_total", Some(("result", "hit")), Counter, GETS),
-    ("get_misses", "gets_total", Some(("result", "miss")), Counter, GETS),
-    ("store_too_large", "insertions_refused_total", Some(("reason", "size")), Counter, REFUSED),
-    ("store_no_memory", "insertions_refused_total", Some(("reason", "space")), Counter, REFUSED),
-    ("bytes_read", "received_bytes_total", None, Counter, "Bytes that clients sent."),
-    ("bytes_written", "sent_bytes_total", None, Counter, "Bytes sent to clients."),
-    ("rusage_user", "cpu_seconds_total", Some(("mode", "user")), Counter, CPU),
-    ("rusage_system", "cpu_seconds_total", Some(("mode", "system")), Counter, CPU),
-    ("limit_maxbytes", "memory_limit_bytes", None, Gauge, "Memory for the index and for buffers."),
-    ("curr_items", "items", None, Gauge, "Items in the cache."),
-    ("total_items", "items_stored_total", None, Counter, "Items that clients stored."),
+    ("get_hits", r#"gets_total{result="hit"}"#, GETS),
+    ("get_misses", r#"gets_total{result="miss"}"#, GETS),
+    ("store_too_large", r#"insertions_refused_total{reason="size"}"#, REFUSED),
+    ("store_no_memory", r#"insertions_refused_total{reason="space"}"#, REFUSED),
+    ("bytes_read", "received_bytes_total", "Bytes that clients sent."),
+    ("bytes_written", "sent_bytes_total", "Bytes sent to clients."),
+    ("rusage_user", r#"cpu_seconds_total{mode="user"}"#, CPU),
+    ("rusage_system", r#"cpu_seconds_total{mode="system"}"#, CPU),
+    ("limit_maxbytes", "memory_limit_bytes", "Memory for the index and for buffers."),
+    ("curr_items", "items", "Items in the cache."),
+    ("total_items", "items_stored_total", "Items that clients stored."),
     (
         "conn_yields",
         "connection_yields_total",
-        None,
-        Counter,
         "Turns that a connection ended with commands left, for others.",
     ),
 ];
 
 /// Figures of `stats flash`.
 const FLASH: [Row; 35] = [
-    ("bytes", "item_bytes", None, Gauge, "Bytes of current items and their headers."),
+    ("bytes", "item_bytes", "Bytes of current items and their headers."),
     (
         "gets_with_touch",
         "gets_with_touch_total",
-        None,
-        Counter,
         "Keys of gat and gats, which are counted as get and as touch.",
     ),
-    ("index_bytes", "index_bytes", None, Gauge, "Bytes of memory of the index."),
-    ("hits_memory", "hits_total", Some(("layer", "memory")), Counter, HITS),
-    ("hits_flash", "hits_total", Some(("layer", "flash")), Counter, HITS),
-    ("misses", "misses_total", None, Counter, "Lookups that found nothing."),
-    ("items_inserted", "insertions_total", None, Counter, "Items inserted."),
-    ("inserted_bytes", "inserted_bytes_total", None, Counter, "Bytes of records of these items."),
+    ("index_bytes", "index_bytes", "Bytes of memory of the index."),
+    ("hits_memory", r#"hits_total{layer="memory"}"#, HITS),
+    ("hits_flash", r#"hits_total{layer="flash"}"#, HITS),
+    ("misses", "misses_total", "Lookups that found nothing."),
+    ("items_inserted", "insertions_total", "Items inserted."),
+    ("inserted_bytes", "inserted_bytes_total", "Bytes of records of these items."),
     (
         "written_item_bytes",
         "written_item_bytes_total",
-        None,
-        Counter,
         "Bytes of records of these items that were written to flash.",
     ),
     (
         "admission_rejected",
         "not_admitted_items_total",
-        None,
-        Counter,
         "Items that were not kept because of the limit of writes.",
     ),
-    ("cleaning_items_copied", "cleaning_items_total", Some(("action", "copy")), Counter, CLEANED),
-    ("cleaning_items_dropped", "cleaning_items_total", Some(("action", "drop")), Counter, CLEANED),
+    ("cleaning_items_copied", r#"cleaning_items_total{action="copy"}"#, CLEANED),
+    ("cleaning_items_dropped", r#"cleaning_items_total{action="drop"}"#, CLEANED),
     (
         "cleaning_bytes_copied",
         "cleaning_copied_bytes_total",
-        None,
-        Counter,
         "Bytes of records that cleaning copied.",
     ),
-    ("slabs_free", "slabs", Some(("state", "free")), Gauge, SLABS),
-    ("slabs_writing", "slabs", Some(("state", "writing")), Gauge, SLABS),
-    ("slabs_full", "slabs", Some(("state", "full")), Gauge, SLABS),
-    ("slabs_filled", "slabs_filled_total", None, Counter, "Slabs filled."),
-    ("slabs_cleaned", "slabs_cleaned_total", None, Counter, "Slabs cleaned."),
+    ("slabs_free", r#"slabs{state="free"}"#, SLABS),
+    ("slabs_writing", r#"slabs{state="writing"}"#, SLABS),
+    ("slabs_full", r#"slabs{state="full"}"#, SLABS),
+    ("slabs_filled", "slabs_filled_total", "Slabs filled."),
+    ("slabs_cleaned", "slabs_cleaned_total", "Slabs cleaned."),
     (
         "slabs_dropped",
         "slabs_dropped_total",
-        None,
-        Counter,
         "Slabs cleaned without copies because too few were free.",
     ),
     (
         "index_items_dropped",
         "index_dropped_items_total",
-        None,
-        Counter,
         "Items dropped because their buckets of the index were full.",
     ),
     (
         "reads_of_other_keys",
         "reads_of_other_keys_total",
-        None,
-        Counter,
         "Reads of flash that found an item with another key of the same hash.",
     ),
-    (
-        "reads_lost",
-        "reads_lost_total",
-        None,
-        Counter,
-        "Reads of flash that found the item damaged or gone.",
-    ),
-    (
-        "commits",
-        "commits_total",
-        None,
-        Counter,
-        "Syncs after which changes were acknowledged, with --strict.",
-    ),
-    ("items_recovered", "recovered_items", None, Gauge, "Items found when the server began."),
+    ("reads_lost", "reads_lost_total", "Reads of flash that found the item damaged or gone."),
+    ("commits", "commits_total", "Syncs after which changes were acknowledged, with --strict."),
+    ("items_recovered", "recovered_items", "Items found when the server began."),
     (
         "items_lost_at_start",
         "lost_items",
-        None,
-        Gauge,
         "Items on flash that were dropped when the server began, because their state was missing.",
     ),
     (
         "slabs_lost_at_start",
         "lost_slabs",
-        None,
-        Gauge,
         "Slabs on flash that were dropped when the server began, because their state was missing.",
     ),
-    ("flash_pages_programmed", "flash_pages_total", Some(("cause", "cache")), Counter, PAGES),
-    ("flash_pages_copied", "flash_pages_total", Some(("cause", "library")), Counter, PAGES),
-    ("flash_pages_read", "flash_pages_read_total", None, Counter, "Flash pages read."),
-    ("flash_blocks_erased", "flash_blocks_erased_total", None, Counter, "Flash blocks erased."),
-    ("flash_page_bytes", "flash_page_bytes", None, Gauge, "Bytes of a flash page."),
+    ("flash_pages_programmed", r#"flash_pages_total{cause="cache"}"#, PAGES),
+    ("flash_pages_copied", r#"flash_pages_total{cause="library"}"#, PAGES),
+    ("flash_pages_read", "flash_pages_read_total", "Flash pages read."),
+    ("flash_blocks_erased", "flash_blocks_erased_total", "Flash blocks erased."),
+    ("flash_page_bytes", "flash_page_bytes", "Bytes of a flash page."),
     (
         "write_amplification",
         "write_amplification",
-        None,
-        Gauge,
         "Bytes programmed per byte of items written to flash, since the server began.",
     ),
-    ("wear_blocks_max", "block_erases_max", None, Gauge, "Erases of the block erased most."),
-    ("wear_blocks_mean", "block_erases_mean", None, Gauge, "Mean erases of a block."),
+    ("wear_blocks_max", "block_erases_max", "Erases of the block erased most."),
+    ("wear_blocks_mean", "block_erases_mean", "Mean erases of a block."),
     (
         "life_days_at_this_rate",
         "life_days",
-        None,
-        Gauge,
         "Days until the mean block is worn out, at the rate of erases since the server began.",
     ),
 ];
@@ -210,28 +163,26 @@ pub fn text(len: u64, shared: &Shared, report: &Report) -> String {
 
 fn rows<'a>(text: &mut String, rows: &[Row], value: &dyn Fn(&str) -> Option<&'a str>) {
     let mut described = "";
-    for (name, metric, label, kind, help) in rows {
+    for (name, sample, help) in rows {
         // A figure that there is not yet is a dash.
         let Some(value) = value(name).filter(|value| *value != "-") else { continue };
         let mut write = |line: std::fmt::Arguments<'_>| {
             text.write_fmt(line).expect("a string takes everything");
         };
-        if described != *metric {
-            let kind = match kind {
-                Counter => "counter",
-                Gauge => "gauge",
-            };
+        let metric = metric_of(sample);
+        if described != metric {
+            let kind = if metric.ends_with("_total") { "counter" } else { "gauge" };
             write(format_args!("# HELP prism_cache_{metric} {help}\n"));
             write(format_args!("# TYPE prism_cache_{metric} {kind}\n"));
             described = metric;
         }
-        match label {
-            Some((label, of)) => {
-                write(format_args!("prism_cache_{metric}{{{label}=\"{of}\"}} {value}\n"));
-            }
-            None => write(format_args!("prism_cache_{metric} {value}\n")),
-        }
+        write(format_args!("prism_cache_{sample} {value}\n"));
     }
+}
+
+/// The metric of a sample: its name without its label.
+fn metric_of(sample: &str) -> &str {
+    sample.split('{').next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -256,11 +207,12 @@ mod tests {
         assert!(samples.contains(&"prism_cache_hits_total{layer=\"flash\"} 1004"), "{text}");
         let types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         assert_eq!(types.len(), types.iter().collect::<BTreeSet<_>>().len());
+        for line in types {
+            assert_eq!(line.ends_with("_total counter"), !line.ends_with(" gauge"), "{line}");
+        }
         for row in GENERAL.iter().chain(&FLASH) {
-            let (counter, total) = (row.3 == Counter, row.1.ends_with("_total"));
-            assert_eq!(counter, total, "{row:?}");
             let named = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
-            assert!(row.1.bytes().all(named) && row.4.ends_with('.'), "{row:?}");
+            assert!(metric_of(row.1).bytes().all(named) && row.2.ends_with('.'), "{row:?}");
         }
     }
 
