@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prism_base::Rng;
-use prism_cache::cache::state_bytes;
 use prism_cache::index::{self, Entry, Index};
 use prism_cache::items::{Items, Refusal};
 use prism_cache::{Cache, Config};
 use prism_segments::Store;
 
 use crate::common::{
-    CONFIG, Kept, Level, NOW, SharedBytes, get, new_cache, new_cache_with, new_memory, set, store,
+    CONFIG, Level, NOW, Outliving, get, new_cache, new_cache_with, new_memory, set, store,
 };
 use crate::late::Late;
 
@@ -207,26 +206,16 @@ fn check_found(
 }
 
 fn crash(level: Level) {
-    let memory = new_memory(prism_flash::Cache::Volatile);
-    let (state, buffers) = (SharedBytes::default(), SharedBytes::default());
+    let (memory, outliving) = (new_memory(prism_flash::Cache::Volatile), Outliving::default());
     let mut rng = Rng::stream(2, "crash");
     let mut model: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
     let (mut before, mut again) = (BTreeSet::new(), 0);
     for round in 0..40_u64 {
         let late = Rng::stream(round, "late");
         let late = Late::new(store(level, memory.clone(), round == 0), late);
-        let store: Box<dyn Store> = Box::new(late);
-        let shape = store.shape();
-        if round == 0 {
-            state.resize(state_bytes(&shape) as usize);
-        }
         // A process with less memory writes what is in all buffers, and then uses fewer.
-        let count = 4 + rng.below(6) as u16;
-        let bytes = usize::from(count) * shape.segment_bytes as usize;
-        buffers.resize(bytes);
-        let config = Config { buffers: count, ..CONFIG };
-        let keep = |last: &SharedBytes| Box::new(Kept::of(last));
-        let mut cache = Cache::open(store, keep(&state), keep(&buffers), config, NOW).unwrap();
+        let config = Config { buffers: 4 + rng.below(6) as u16, ..CONFIG };
+        let mut cache = outliving.open(Box::new(late), config);
         cache.assert_consistent();
         assert_eq!(cache.counts().lost_slabs, 0, "{level:?}, round {round}: a false alarm");
         check_found(&mut cache, &before, &model, &format!("{level:?}, round {round}"));
@@ -331,20 +320,13 @@ fn keys_with_one_hash_do_not_bring_old_values_back() {
 #[test]
 fn the_newest_items_stay() {
     for level in Level::ALL {
-        let memory = new_memory(prism_flash::Cache::None);
-        let (state, buffers) = (SharedBytes::default(), SharedBytes::default());
+        let (memory, outliving) = (new_memory(prism_flash::Cache::None), Outliving::default());
         let mut rng = Rng::stream(7, "newest");
         let mut next = 0_u64;
         for round in 0..3 {
             let store = store(level, memory.clone(), round == 0);
             let shape = store.shape();
-            if round == 0 {
-                state.resize(state_bytes(&shape) as usize);
-                buffers.resize(6 * shape.segment_bytes as usize);
-            }
-            let keep = |last: &SharedBytes| Box::new(Kept::of(last));
-            let config = Config { buffers: 6, ..CONFIG };
-            let mut cache = Cache::open(store, keep(&state), keep(&buffers), config, NOW).unwrap();
+            let mut cache = outliving.open(store, Config { buffers: 6, ..CONFIG });
             // Items of 350 bytes on average with their headers.
             let items = u64::from(shape.segments) * u64::from(shape.segment_bytes) / 350;
             let fill = |cache: &mut Cache<_>, rng: &mut Rng, next: &mut u64, count: u64| {

@@ -97,25 +97,27 @@ pub fn new_cache(level: Level, buffers: u16) -> Cache<Box<dyn Store>> {
 
 /// As [`new_cache`], with these settings.
 pub fn new_cache_with(level: Level, config: Config) -> Cache<Box<dyn Store>> {
-    let store = store(level, new_memory(prism_flash::Cache::None), true);
-    let shape = store.shape();
-    let state = vec![0; state_bytes(&shape) as usize];
-    let buffers = vec![0; usize::from(config.buffers) * shape.segment_bytes as usize];
-    Cache::open(store, Box::new(state), Box::new(buffers), config, NOW).unwrap()
+    Outliving::default().open(store(level, new_memory(prism_flash::Cache::None), true), config)
 }
 
-/// Sets an item, and waits for flash as long as the cache is busy.
-pub fn set<S: Store>(cache: &mut Cache<S>, key: &[u8], value: &[u8], expires: u32) {
+/// Sets an item, and waits for flash as long as the cache is busy; false if the device has failed.
+pub fn insert<S: Store>(cache: &mut Cache<S>, key: &[u8], value: &[u8], expires: u32) -> bool {
+    let version = cache.next_version();
+    let meta = Meta { expires, last_access: NOW, ..Meta::default() };
+    let item = NewItem { key, value: [value, &[]], flags: 7, version, meta };
     loop {
-        let version = cache.next_version();
-        let meta = Meta { expires, last_access: NOW, ..Meta::default() };
-        let item = NewItem { key, value: [value, &[]], flags: 7, version, meta };
         match cache.insert(item, NOW) {
-            Ok(()) => break,
+            Ok(()) => return true,
             Err(Refusal::Busy) => assert!(cache.wait(None), "nothing to wait for: {cache:?}"),
-            Err(refusal) => panic!("{refusal}"),
+            Err(Refusal::Failed) => return false,
+            Err(refusal) => panic!("{refusal}: {cache:?}"),
         }
     }
+}
+
+/// As [`insert`], and begins what follows; the device works.
+pub fn set<S: Store>(cache: &mut Cache<S>, key: &[u8], value: &[u8], expires: u32) {
+    assert!(insert(cache, key, value, expires), "the device has failed: {cache:?}");
     cache.progress(Nanos(0));
 }
 
@@ -144,30 +146,55 @@ pub fn get<S: Store>(cache: &mut Cache<S>, key: &[u8], now: u32) -> Option<(Vec<
     }
 }
 
+/// Waits for the value of a key, wherever it is.
+pub fn find<S: Store>(cache: &mut Cache<S>, key: &[u8]) -> Option<Vec<u8>> {
+    match cache.lookup(key, 1, NOW) {
+        Lookup::Miss => return None,
+        Lookup::Found(item) => return Some(item.value.to_vec()),
+        Lookup::Reading(_) => {}
+    }
+    let mut found = None;
+    while !cache.finished(NOW, &mut |_, item| found = item.map(|item| item.value.to_vec())) {
+        cache.wait(None);
+    }
+    found
+}
+
+/// The state and the buffers of a cache, which outlive it as a mapped file does.
+#[derive(Default)]
+pub struct Outliving {
+    state: SharedBytes,
+    buffers: SharedBytes,
+}
+
+impl Outliving {
+    /// Opens a cache that finds in them what the last one left.
+    pub fn open(&self, store: Box<dyn Store>, config: Config) -> Cache<Box<dyn Store>> {
+        let shape = store.shape();
+        let state = self.state.kept(state_bytes(&shape) as usize);
+        let bytes = usize::from(config.buffers) * shape.segment_bytes as usize;
+        Cache::open(store, state, self.buffers.kept(bytes), config, NOW).unwrap()
+    }
+}
+
 /// Bytes that outlive a cache.
 #[derive(Clone, Default)]
-pub struct SharedBytes(Arc<Mutex<Vec<u8>>>);
+struct SharedBytes(Arc<Mutex<Vec<u8>>>);
 
 impl SharedBytes {
-    /// Makes them at least `len` bytes, by zeros.
-    pub fn resize(&self, len: usize) {
-        let mut bytes = self.0.lock().unwrap();
-        let len = len.max(bytes.len());
-        bytes.resize(len, 0);
+    /// Memory that begins with these bytes, and zeros up to `len`, and leaves its own when it is
+    /// dropped.
+    fn kept(&self, len: usize) -> Box<Kept> {
+        let mut bytes = self.0.lock().unwrap().clone();
+        bytes.resize(len.max(bytes.len()), 0);
+        Box::new(Kept { bytes, last: self.clone() })
     }
 }
 
 /// Memory whose content a test can take when the process "dies".
-pub struct Kept {
+struct Kept {
     bytes: Vec<u8>,
     last: SharedBytes,
-}
-
-impl Kept {
-    /// Memory that begins as `last`, and is there when it is dropped.
-    pub fn of(last: &SharedBytes) -> Self {
-        Self { bytes: last.0.lock().unwrap().clone(), last: last.clone() }
-    }
 }
 
 impl Memory for Kept {

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use prism_base::{Nanos, Rng};
 use prism_cache::Cache;
-use prism_cache::cache::state_bytes;
-use prism_cache::items::{Items, Meta, NewItem, Refusal};
+use prism_cache::items::Items;
 use prism_cache::protocol::{Session, Settings, Shared};
 use prism_flash::{Device, FlashError, MediumError, Options};
 use prism_segments::{Done, Store, Wrapper};
@@ -14,24 +13,16 @@ use prism_testkit::seeds;
 
 use crate::commands::ask;
 use crate::common::{
-    CONFIG, Kept, Level, NOW, SharedBytes, get, new_cache, new_memory, set, store,
+    CONFIG, Level, NOW, Outliving, get, insert, new_cache, new_memory, set, store,
 };
 
 /// Sets an item; false if the cache takes no more.
 fn try_set<S: Store>(cache: &mut Cache<S>, key: &[u8], value: &[u8]) -> bool {
-    loop {
-        let version = cache.next_version();
-        let meta = Meta { last_access: NOW, ..Meta::default() };
-        let item = NewItem { key, value: [value, &[]], flags: 7, version, meta };
-        match cache.insert(item, NOW) {
-            Ok(()) => break,
-            Err(Refusal::Busy) if cache.wait(None) => {}
-            Err(Refusal::Failed) => return false,
-            Err(refusal) => panic!("{refusal}: {cache:?}"),
-        }
+    let done = insert(cache, key, value, 0);
+    if done {
+        cache.progress(Nanos(0));
     }
-    cache.progress(Nanos(0));
-    true
+    done
 }
 
 /// The library replaces blocks that fail. When no spare is left the cache takes no more items. It
@@ -43,13 +34,7 @@ fn random_blocks_fail() {
         let mut rng = Rng::stream(seed, "failing blocks");
         for level in [Level::Raw, Level::Function, Level::Policy, Level::Original] {
             let memory = new_memory(prism_flash::Cache::None);
-            let store_of = |is_new| store(level, memory.clone(), is_new);
-            let new = store_of(true);
-            let shape = new.shape();
-            let state = vec![0; state_bytes(&shape) as usize];
-            let buffers = vec![0; usize::from(CONFIG.buffers) * shape.segment_bytes as usize];
-            let mut cache =
-                Cache::open(new, Box::new(state), Box::new(buffers), CONFIG, NOW).unwrap();
+            let mut cache = Outliving::default().open(store(level, memory.clone(), true), CONFIG);
             memory.fail_at_random(if seed % 2 == 0 { 0.002 } else { 0.02 }, seed);
             let mut model = vec![None; 1000];
             for step in 0..12_000_u32 {
@@ -123,15 +108,10 @@ impl Wrapper for Full {
 fn a_refused_set_removes_the_old_value() {
     let memory = new_memory(prism_flash::Cache::None);
     let is_full = Arc::new(AtomicBool::new(false));
-    let (state, buffers) = (SharedBytes::default(), SharedBytes::default());
+    let outliving = Outliving::default();
     let open = || {
         let store = store(Level::Ideal, memory.clone(), false);
-        let store: Box<dyn Store> = Box::new(Full { store, is_full: Arc::clone(&is_full) });
-        let shape = store.shape();
-        state.resize(state_bytes(&shape) as usize);
-        buffers.resize(usize::from(CONFIG.buffers) * shape.segment_bytes as usize);
-        let (state, buffers) = (Box::new(Kept::of(&state)), Box::new(Kept::of(&buffers)));
-        Cache::open(store, state, buffers, CONFIG, NOW).unwrap()
+        outliving.open(Box::new(Full { store, is_full: Arc::clone(&is_full) }), CONFIG)
     };
     let mut shared = Shared::new(Settings::default(), NOW);
     let mut session = Session::new(1);

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use prism_cache::cache::state_bytes;
+use prism_cache::Config;
 use prism_cache::items::Items;
-use prism_cache::{Cache, Config};
 use prism_flash::{DeviceGeometry, MemoryDevice, SharedMemory};
 use prism_segments::{Store, Wrapper};
 
-use crate::common::{CONFIG, GEOMETRY, Kept, Level, NOW, SharedBytes, set, store};
+use crate::common::{CONFIG, GEOMETRY, Level, Outliving, set, store};
 
 /// A store that counts the bytes of memory that it is asked for.
 struct Counted {
@@ -42,16 +41,10 @@ fn memory_of_reads_is_used_again_for_the_tables_of_many_slabs() {
         MemoryDevice::new(geometry, prism_flash::Cache::None).unwrap().into();
     let config = Config { index_bytes: 8 << 20, ..CONFIG };
     let bytes = Arc::new(AtomicUsize::new(0));
-    let state = SharedBytes::default();
-    let buffers = SharedBytes::default();
+    let outliving = Outliving::default();
     let open = || {
         let store = store(Level::Ideal, memory.clone(), true);
-        let store: Box<dyn Store> = Box::new(Counted { store, bytes: Arc::clone(&bytes) });
-        let shape = store.shape();
-        state.resize(state_bytes(&shape) as usize);
-        buffers.resize(usize::from(config.buffers) * shape.segment_bytes as usize);
-        let (state, buffers) = (Kept::of(&state), Kept::of(&buffers));
-        Cache::open(store, Box::new(state), Box::new(buffers), config, NOW).unwrap()
+        outliving.open(Box::new(Counted { store, bytes: Arc::clone(&bytes) }), config)
     };
     let mut cache = open();
     for key in 0..200_000_u32 {

@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex};
 
 use prism_base::{Nanos, Rng};
 use prism_cache::cache::state_bytes;
-use prism_cache::items::{Items, Lookup, Meta, NewItem, Refusal};
+use prism_cache::items::Items;
 use prism_cache::{Cache, Config};
 use prism_flash::{DeviceGeometry, FlashError, MediumError, MemoryDevice, SharedMemory};
 use prism_segments::Store;
 use prism_testkit::{all_seeds, seeds};
 
-use crate::common::{CONFIG, GEOMETRY, Level, NOW, store};
+use crate::common::{CONFIG, GEOMETRY, Level, NOW, find, insert, store};
 use crate::disk::{Disk, Mapped};
 use crate::late::Late;
 
@@ -44,6 +44,13 @@ struct World {
 
 const KEYS: u64 = 60;
 pub const SMALL_CONFIG: Config = Config { index_bytes: 1 << 14, ..CONFIG };
+
+/// A value that no other number has.
+pub fn value(number: u64, rng: &mut Rng) -> Vec<u8> {
+    let mut value = vec![number as u8; 8 + rng.below(1500) as usize];
+    value[..8].copy_from_slice(&number.to_le_bytes());
+    value
+}
 
 pub fn is_power(error: &FlashError) -> bool {
     matches!(error, FlashError::Medium(MediumError::PowerLost))
@@ -86,18 +93,9 @@ impl World {
                 self.change(key, None);
             } else {
                 self.last += 1;
-                let mut value = vec![self.last as u8; 8 + rng.below(1500) as usize];
-                value[..8].copy_from_slice(&self.last.to_le_bytes());
-                let version = cache.next_version();
-                let meta = Meta { last_access: NOW, ..Meta::default() };
-                let item = NewItem { key: &name, value: [&value, &[]], flags: 0, version, meta };
-                loop {
-                    match cache.insert(item, NOW) {
-                        Ok(()) => break,
-                        Err(Refusal::Busy) if cache.wait(None) => {}
-                        Err(Refusal::Failed) => return true,
-                        Err(refusal) => panic!("{refusal}: {cache:?}"),
-                    }
+                let value = value(self.last, rng);
+                if !insert(cache, &name, &value, 0) {
+                    return true;
                 }
                 self.change(key, Some(value));
             }
@@ -115,19 +113,7 @@ impl World {
         cache.assert_consistent();
         let syncs = self.synced;
         for key in 0..KEYS {
-            let found = match cache.lookup(&key.to_le_bytes(), 1, NOW) {
-                Lookup::Miss => None,
-                Lookup::Found(item) => Some(item.value.to_vec()),
-                Lookup::Reading(_) => {
-                    let mut found = None;
-                    while !cache.finished(NOW, &mut |_, item| {
-                        found = item.map(|item| item.value.to_vec());
-                    }) {
-                        cache.wait(None);
-                    }
-                    found
-                }
-            };
+            let found = find(cache, &key.to_le_bytes());
             let history = self.keys.entry(key).or_default();
             let was = |(value, until): &&(Option<Vec<u8>>, u64)| *value == found && *until >= syncs;
             let allowed = found.is_none() || history.iter().any(|value| was(&value));
@@ -235,19 +221,7 @@ fn random_damage_to_the_mapped_file_is_found_out() {
                     let number = u64::from_le_bytes(value[..8].try_into().unwrap());
                     assert!(number <= world.last && value[8..].iter().all(|&b| b == number as u8));
                 };
-                match cache.lookup(&key.to_le_bytes(), 1, NOW) {
-                    Lookup::Miss => continue,
-                    Lookup::Found(item) => {
-                        check(item.value);
-                        continue;
-                    }
-                    Lookup::Reading(_) => {}
-                }
-                while !cache.finished(NOW, &mut |_, item| {
-                    item.into_iter().for_each(|item| check(item.value));
-                }) {
-                    cache.wait(None);
-                }
+                find(&mut cache, &key.to_le_bytes()).iter().for_each(|value| check(value));
             }
             world.work(&mut cache, &mut rng);
             drop(cache);

@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex};
 
 use prism_base::{Nanos, Rng};
 use prism_cache::cache::{Durability, Eviction, state_bytes};
-use prism_cache::items::{Items, Lookup, Meta, NewItem, Refusal};
+use prism_cache::items::Items;
 use prism_cache::{Cache, Config};
 use prism_flash::{MemoryDevice, SharedMemory};
 use prism_segments::Store;
 use prism_testkit::{all_seeds, seeds};
 
-use crate::common::{Level, NOW, store, try_store};
+use crate::common::{Level, NOW, find, insert, store, try_store};
 use crate::disk::{Disk, Mapped};
 use crate::late::Late;
-use crate::power::{SMALL, SMALL_CONFIG, is_power};
+use crate::power::{SMALL, SMALL_CONFIG, is_power, value};
 
 /// Cleaning copies much.
 const CONFIG: Config = Config { eviction: Eviction::Greedy { most: 50 }, ..SMALL_CONFIG };
@@ -94,19 +94,9 @@ impl World {
                 1 | 2 => drop(cache.lookup(&name, 1, NOW)),
                 _ => {
                     self.last += 1;
-                    let mut value = vec![self.last as u8; 8 + rng.below(1500) as usize];
-                    value[..8].copy_from_slice(&self.last.to_le_bytes());
-                    let version = cache.next_version();
-                    let meta = Meta { last_access: NOW, ..Meta::default() };
-                    let item =
-                        NewItem { key: &name, value: [&value, &[]], flags: 0, version, meta };
-                    loop {
-                        match cache.insert(item, NOW) {
-                            Ok(()) => break,
-                            Err(Refusal::Busy) if cache.wait(None) => {}
-                            Err(Refusal::Failed) => return true,
-                            Err(refusal) => panic!("{refusal}: {cache:?}"),
-                        }
+                    let value = value(self.last, rng);
+                    if !insert(cache, &name, &value, 0) {
+                        return true;
                     }
                     self.change(key, Some(value), cache.changes());
                 }
@@ -143,20 +133,7 @@ impl World {
             self.required += u64::from(info.required);
         }
         for (key, info) in &mut self.keys {
-            let name = key.to_le_bytes();
-            let found = match cache.lookup(&name, 1, NOW) {
-                Lookup::Miss => None,
-                Lookup::Found(item) => Some(item.value.to_vec()),
-                Lookup::Reading(_) => {
-                    let mut found = None;
-                    while !cache.finished(NOW, &mut |_, item| {
-                        found = item.map(|item| item.value.to_vec());
-                    }) {
-                        cache.wait(None);
-                    }
-                    found
-                }
-            };
+            let found = find(cache, &key.to_le_bytes());
             let place = info.values.iter().position(|(value, _)| *value == found);
             let dropped = found.is_none();
             assert!(place.is_some() || dropped, "key {key}: a value came back");
