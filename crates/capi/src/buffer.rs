@@ -3,8 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};
 
-use prism::raw::Completion;
-use prism::{Device, SimTime};
+use prism::Buffer;
 
 use crate::device::{DeviceObject, prism_device};
 use crate::ffi_boundary::{Out, at_most, call, call_for_pointer, lock};
@@ -20,25 +19,8 @@ pub struct prism_buffer;
 /// Limit of a buffer's length, far above that of any command.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// The memory, as the data of a completion: commands are made of it, and completions return it.
-pub(crate) struct Memory(pub(crate) Completion);
-
-impl Memory {
-    /// New memory that suits the device.
-    pub(crate) fn new(device: &Device, length: usize) -> Self {
-        let data = device.buffer(length);
-        Self(Completion { tag: 0, end: SimTime::ZERO, result: Ok(()), data })
-    }
-}
-
-impl From<Completion> for Memory {
-    fn from(done: Completion) -> Self {
-        Self(Completion { tag: 0, end: SimTime::ZERO, result: Ok(()), data: done.data })
-    }
-}
-
 enum Slot {
-    Idle(Memory),
+    Idle(Buffer),
     InFlight,
     Freed,
 }
@@ -70,12 +52,12 @@ impl Lent {
     pub(crate) fn take(
         handle: *mut prism_buffer,
         length: usize,
-    ) -> Result<(Self, Memory), Failure> {
+    ) -> Result<(Self, Buffer), Failure> {
         let object = get::<BufferObject>(handle)?;
         at_most(length, object.length as u64, "the buffer")?;
         let mut slot = lock(&object.slot);
-        let mut memory = match std::mem::replace(&mut *slot, Slot::InFlight) {
-            Slot::Idle(memory) => memory,
+        let mut data = match std::mem::replace(&mut *slot, Slot::InFlight) {
+            Slot::Idle(data) => data,
             Slot::InFlight => return Err(busy()),
             Slot::Freed => {
                 *slot = Slot::Freed;
@@ -83,13 +65,13 @@ impl Lent {
             }
         };
         drop(slot);
-        memory.0.data.set_len(length);
-        Ok((Self { object, handle: handle.addr() }, memory))
+        data.set_len(length);
+        Ok((Self { object, handle: handle.addr() }, data))
     }
 
     /// The command is complete: the program may use the buffer again.
-    pub(crate) fn give_back(self, done: Completion) {
-        *lock(&self.object.slot) = Slot::Idle(done.into());
+    pub(crate) fn give_back(self, data: Buffer) {
+        *lock(&self.object.slot) = Slot::Idle(data);
     }
 
     pub(crate) fn handle(&self) -> *mut prism_buffer {
@@ -114,8 +96,8 @@ pub unsafe extern "C" fn prism_buffer_alloc(
         if length == 0 {
             return Err(Failure::argument("the length of the buffer is 0"));
         }
-        let memory = Memory::new(&object.device, length);
-        out.put(open(BufferObject { slot: Mutex::new(Slot::Idle(memory)), length })?);
+        let slot = Mutex::new(Slot::Idle(object.device.buffer(length)));
+        out.put(open(BufferObject { slot, length })?);
         Ok(0)
     })
 }
@@ -129,7 +111,7 @@ pub extern "C" fn prism_buffer_data(buffer: *mut prism_buffer) -> *mut c_void {
         let object = get::<BufferObject>(buffer)?;
         let mut slot = lock(&object.slot);
         match &mut *slot {
-            Slot::Idle(memory) => Ok(memory.0.data.as_mut_ptr().cast()),
+            Slot::Idle(data) => Ok(data.as_mut_ptr().cast()),
             Slot::InFlight => Err(busy()),
             Slot::Freed => Err(freed()),
         }

@@ -101,6 +101,15 @@ impl<T> Out<T> {
         Ok(Self(to))
     }
 
+    /// As [`Out::new`]; NULL is no parameter.
+    ///
+    /// # Safety
+    /// As [`Out::new`].
+    pub(crate) unsafe fn if_any(to: *mut T, what: &str) -> Result<Option<Self>, Failure> {
+        // SAFETY: this function has the same contract.
+        if to.is_null() { Ok(None) } else { unsafe { Self::new(to, what) }.map(Some) }
+    }
+
     pub(crate) fn put(&self, value: T) {
         // SAFETY: `new` requires valid memory, and the pointer is aligned.
         unsafe { self.0.write(value) }

@@ -203,26 +203,20 @@ pub unsafe extern "C" fn prism_function_set_ops(
     must_free: *mut u32,
 ) -> c_int {
     let put = |to: *mut u32, what, value| {
-        if !to.is_null() {
-            // SAFETY: the contract in the header.
-            unsafe { Out::new(to, what) }?.put(value);
-        }
+        // SAFETY: the contract in the header.
+        let out = unsafe { Out::if_any(to, what) }?;
+        out.iter().for_each(|out| out.put(value));
         Ok::<_, Failure>(())
     };
-    call(|| {
+    done(|| {
         put(blocks, "blocks", 0)?;
         put(must_free, "must_free", 0)?;
-        match get::<FunctionObject>(function)?.0.set_ops(percent) {
-            Ok(count) => put(blocks, "blocks", count)?,
-            Err(error) => {
-                if let FlashError::OverProvisioning { blocks: count, must_free: missing } = error {
-                    put(blocks, "blocks", count)?;
-                    put(must_free, "must_free", missing)?;
-                }
-                return Err(error.into());
-            }
+        let set = get::<FunctionObject>(function)?.0.set_ops(percent);
+        if let Err(FlashError::OverProvisioning { blocks: count, must_free: missing }) = set {
+            put(blocks, "blocks", count)?;
+            put(must_free, "must_free", missing)?;
         }
-        Ok(0)
+        put(blocks, "blocks", set?)
     })
 }
 

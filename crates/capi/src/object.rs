@@ -100,12 +100,8 @@ pub unsafe extern "C" fn prism_objects_info(
     attributes: *mut prism_attributes,
 ) -> c_int {
     call(|| {
-        let size_out = if size.is_null() {
-            None
-        } else {
-            // SAFETY: the contract in the header.
-            Some(unsafe { Out::new(size, "size") }?)
-        };
+        // SAFETY: the contract in the header.
+        let size_out = unsafe { Out::if_any(size, "size") }?;
         let attributes_out = if attributes.is_null() {
             None
         } else {
@@ -201,14 +197,8 @@ pub unsafe extern "C" fn prism_objects_append(
     call(|| {
         let object = get::<StoreObject>(objects)?;
         object.check(length)?;
-        let out = if offset.is_null() {
-            None
-        } else {
-            // SAFETY: the contract in the header.
-            Some(unsafe { Out::new(offset, "offset") }?)
-        };
         // SAFETY: the contract in the header.
-        let data = unsafe { bytes(data, length) }?;
+        let (out, data) = unsafe { (Out::if_any(offset, "offset")?, bytes(data, length)?) };
         let at = object.store.append(ObjectId(id), data)?;
         out.iter().for_each(|out| out.put(at));
         Ok(0)

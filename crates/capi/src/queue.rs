@@ -9,7 +9,7 @@ use prism::function::{self, Function};
 use prism::raw::{self, Completion, Raw};
 use prism::{Buffer, Nanos, Share, policy};
 
-use crate::buffer::{Lent, Memory, prism_buffer};
+use crate::buffer::{Lent, prism_buffer};
 use crate::ffi_boundary::{OutStruct, lock, number};
 use crate::policy::OpenPolicy;
 use crate::status::{Failure, Status, note, status_of};
@@ -136,7 +136,7 @@ struct State<Q: LibraryQueue> {
     /// A completion that did not fit into the caller's memory.
     kept: Option<Completion>,
     /// Memory of earlier commands whose data was copied.
-    spare: Vec<Memory>,
+    spare: Vec<Buffer>,
 }
 
 /// Checks the depth of a queue to be opened.
@@ -168,7 +168,7 @@ impl<Q: LibraryQueue> CommandQueue<Q> {
         tag: u64,
         length: usize,
         share: &Share,
-        command: impl FnOnce(Memory) -> Q::Command,
+        command: impl FnOnce(Buffer) -> Q::Command,
     ) -> Result<c_int, Failure> {
         let mut state = lock(&self.0);
         state.check_room()?;
@@ -182,12 +182,12 @@ impl<Q: LibraryQueue> CommandQueue<Q> {
         tag: u64,
         data: &[u8],
         share: &Share,
-        command: impl FnOnce(Memory) -> Q::Command,
+        command: impl FnOnce(Buffer) -> Q::Command,
     ) -> Result<c_int, Failure> {
         let mut state = lock(&self.0);
         state.check_room()?;
         let mut memory = state.memory(data.len(), share);
-        memory.0.data.copy_from_slice(data);
+        memory.copy_from_slice(data);
         state.submit(Waiting { tag, direction: Direction::Other, lent: None }, command(memory))
     }
 
@@ -197,7 +197,7 @@ impl<Q: LibraryQueue> CommandQueue<Q> {
         tag: u64,
         direction: Direction,
         (buffer, length): (*mut prism_buffer, usize),
-        command: impl FnOnce(Memory) -> Q::Command,
+        command: impl FnOnce(Buffer) -> Q::Command,
     ) -> Result<c_int, Failure> {
         let mut state = lock(&self.0);
         state.check_room()?;
@@ -253,13 +253,13 @@ impl<Q: LibraryQueue> State<Q> {
     }
 
     /// Memory for a copy of `length` bytes: that of an earlier command, or new.
-    fn memory(&mut self, length: usize, share: &Share) -> Memory {
+    fn memory(&mut self, length: usize, share: &Share) -> Buffer {
         match self.spare.pop() {
-            Some(mut memory) if memory.0.data.capacity() >= length => {
-                memory.0.data.set_len(length);
+            Some(mut memory) if memory.capacity() >= length => {
+                memory.set_len(length);
                 memory
             }
-            _ => Memory::new(share.device(), length),
+            _ => share.device().buffer(length),
         }
     }
 
@@ -302,9 +302,9 @@ impl<Q: LibraryQueue> State<Q> {
             note(&error.to_string());
         }
         match self.waiting.remove(&done.tag).and_then(|waiting| waiting.lent) {
-            Some(lent) => lent.give_back(done),
+            Some(lent) => lent.give_back(done.data),
             None if done.data.capacity() > 0 && self.spare.len() < SPARE_MAX => {
-                self.spare.push(done.into());
+                self.spare.push(done.data);
             }
             None => {}
         }
@@ -319,7 +319,7 @@ impl<Q: LibraryQueue> Drop for State<Q> {
             let Some(done) = self.queue.complete() else { break };
             let lent = self.waiting.remove(&done.tag).and_then(|waiting| waiting.lent);
             if let Some(lent) = lent {
-                lent.give_back(done);
+                lent.give_back(done.data);
             }
         }
     }

@@ -241,7 +241,7 @@ fn vectored(
     run: impl FnOnce(&Raw, &[Address]) -> Result<(), VectorError>,
 ) -> Result<c_int, Failure> {
     // SAFETY: the contract of the calls below.
-    let failed = if failed.is_null() { None } else { Some(unsafe { Out::new(failed, "failed") }?) };
+    let failed = unsafe { Out::if_any(failed, "failed") }?;
     let object = get::<RawObject>(raw)?;
     let at: Vec<Address> = at.iter().map(|&at| at.into()).collect();
     match run(&object.raw(), &at) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use prism::function::{Command, Function, Queue};
 
-use crate::buffer::{Memory, prism_buffer};
+use crate::buffer::prism_buffer;
 use crate::ffi_boundary::{Out, OutStruct, bytes, bytes_mut, call};
 use crate::function::blocks::check_oob;
 use crate::function::{FunctionObject, check_block, prism_function, unit_of};
@@ -61,7 +61,7 @@ pub extern "C" fn prism_function_queue_read(
     call(|| {
         let object = get::<FunctionQueueObject>(queue)?;
         check_block(&object.function, length)?;
-        let read = |memory: Memory| Command::Read { at: at.into(), data: memory.0.data };
+        let read = |data| Command::Read { at: at.into(), data };
         object.commands.submit_read(tag, length, &object.function.share(), read)
     })
 }
@@ -78,7 +78,7 @@ pub extern "C" fn prism_function_queue_read_buffer(
 ) -> c_int {
     call(|| {
         let object = get::<FunctionQueueObject>(queue)?;
-        let read = |memory: Memory| Command::Read { at: at.into(), data: memory.0.data };
+        let read = |data| Command::Read { at: at.into(), data };
         object.commands.submit_buffer(tag, Direction::Reads, (buffer, length), read)
     })
 }
@@ -98,8 +98,7 @@ pub unsafe extern "C" fn prism_function_queue_write(
         check_block(&object.function, length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
-        let write =
-            |memory: Memory| Command::Write { at: at.into(), data: memory.0.data, oob: Vec::new() };
+        let write = |data| Command::Write { at: at.into(), data, oob: Vec::new() };
         object.commands.submit_write(tag, data, &object.function.share(), write)
     })
 }
@@ -122,7 +121,7 @@ pub unsafe extern "C" fn prism_function_queue_write_buffer(
         check_oob(&object.function, oob_length)?;
         // SAFETY: the contract in the header.
         let oob = unsafe { bytes(oob, oob_length) }?.to_vec();
-        let write = |memory: Memory| Command::Write { at: at.into(), data: memory.0.data, oob };
+        let write = |data| Command::Write { at: at.into(), data, oob };
         object.commands.submit_buffer(tag, Direction::Other, (buffer, length), write)
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use prism::policy::{Policy, Queue};
 
-use crate::buffer::{Memory, prism_buffer};
+use crate::buffer::prism_buffer;
 use crate::ffi_boundary::{Out, OutStruct, bytes, bytes_mut, call};
 use crate::handle::{close, get, open};
 use crate::policy::{PolicyObject, prism_policy};
@@ -73,7 +73,7 @@ pub extern "C" fn prism_policy_queue_read(
     call(|| {
         let object = get::<PolicyQueueObject>(queue)?;
         object.policy.0.check(length)?;
-        let read = |memory: Memory| PolicyCommand::Read(address, memory.0.data);
+        let read = |data| PolicyCommand::Read(address, data);
         object.commands.submit_read(tag, length, &object.policy.share(), read)
     })
 }
@@ -90,7 +90,7 @@ pub extern "C" fn prism_policy_queue_read_buffer(
 ) -> c_int {
     call(|| {
         let object = get::<PolicyQueueObject>(queue)?;
-        let read = |memory: Memory| PolicyCommand::Read(address, memory.0.data);
+        let read = |data| PolicyCommand::Read(address, data);
         object.commands.submit_buffer(tag, Direction::Reads, (buffer, length), read)
     })
 }
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn prism_policy_queue_write(
         object.policy.0.check(length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
-        let write = |memory: Memory| PolicyCommand::Write(address, memory.0.data, placement);
+        let write = |data| PolicyCommand::Write(address, data, placement);
         object.commands.submit_write(tag, data, &object.policy.share(), write)
     })
 }
@@ -132,7 +132,7 @@ pub extern "C" fn prism_policy_queue_write_buffer(
 ) -> c_int {
     call(|| {
         let object = get::<PolicyQueueObject>(queue)?;
-        let write = |memory: Memory| PolicyCommand::Write(address, memory.0.data, placement);
+        let write = |data| PolicyCommand::Write(address, data, placement);
         object.commands.submit_buffer(tag, Direction::Other, (buffer, length), write)
     })
 }

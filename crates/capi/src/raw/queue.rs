@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use prism::raw::{Command, Queue, Raw};
 
-use crate::buffer::{Memory, prism_buffer};
+use crate::buffer::prism_buffer;
 use crate::ffi_boundary::{Out, OutStruct, bytes, bytes_mut, call};
 use crate::handle::{close, get, open};
 use crate::queue::{CommandQueue, Direction, Patience, depth_of};
@@ -71,7 +71,7 @@ pub extern "C" fn prism_raw_queue_read(
     call(|| {
         let object = get::<QueueObject>(queue)?;
         check_at(&object.raw, at, length, 0)?;
-        let read = |memory: Memory| Command::read(at.into(), memory.0.data);
+        let read = |data| Command::read(at.into(), data);
         object.commands.submit_read(tag, length, object.raw.share(), read)
     })
 }
@@ -90,7 +90,7 @@ pub extern "C" fn prism_raw_queue_read_buffer(
     call(|| {
         let object = get::<QueueObject>(queue)?;
         check_at(&object.raw, at, length, 0)?;
-        let read = |memory: Memory| Command::Read { at: at.into(), offset, data: memory.0.data };
+        let read = |data| Command::Read { at: at.into(), offset, data };
         object.commands.submit_buffer(tag, Direction::Reads, (buffer, length), read)
     })
 }
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn prism_raw_queue_write(
         check_at(&object.raw, at, length, 0)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
-        let write = |memory: Memory| Command::write(at.into(), memory.0.data);
+        let write = |data| Command::write(at.into(), data);
         object.commands.submit_write(tag, data, object.raw.share(), write)
     })
 }
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn prism_raw_queue_write_buffer(
         check_at(&object.raw, at, length, oob_length)?;
         // SAFETY: the contract in the header.
         let oob = unsafe { bytes(oob, oob_length) }?.to_vec();
-        let write = |memory: Memory| Command::Write { at: at.into(), data: memory.0.data, oob };
+        let write = |data| Command::Write { at: at.into(), data, oob };
         object.commands.submit_buffer(tag, Direction::Other, (buffer, length), write)
     })
 }

@@ -12,13 +12,9 @@ use prism_capi::*;
 use tempfile::TempDir;
 
 use crate::ffi_boundary::alone;
+use crate::ffi_boundary::world::{allocation, lun_bytes, message, range_config, zeroed};
 
 const PAGE: usize = 4096;
-
-fn zeroed<T: Copy>() -> T {
-    // SAFETY: the structures consist of numbers and pointers.
-    unsafe { std::mem::zeroed() }
-}
 
 fn geometry() -> prism_geometry {
     prism_geometry {
@@ -45,9 +41,7 @@ fn timing() -> prism_timing {
 }
 
 fn ok(result: c_int) -> c_int {
-    // SAFETY: messages are zero-terminated.
-    let message = || unsafe { std::ffi::CStr::from_ptr(prism_last_message()) };
-    assert!(result >= 0, "{result}: {:?}", message());
+    assert!(result >= 0, "{result}: {}", message());
     result
 }
 
@@ -96,17 +90,35 @@ fn settings() -> Vec<Setting> {
 }
 
 impl Setting {
-    fn share(&self) -> *mut prism_share {
-        self.share_of(1)
-    }
-
     fn share_of(&self, capacity: u64) -> *mut prism_share {
-        let mut share = null_mut();
-        let size = size_of::<prism_allocation>();
-        let wanted = prism_allocation { size, capacity, ..zeroed() };
+        let (mut share, wanted) = (null_mut(), allocation(capacity, 0));
         // SAFETY: every pointer is valid.
         unsafe { ok(prism_device_allocate(self.device, c"it".as_ptr(), &wanted, &mut share)) };
         share
+    }
+
+    /// A share of two LUNs, and the policy level in it with a range of eight pages.
+    fn policy(&self) -> (*mut prism_share, *mut prism_policy) {
+        let capacity = lun_bytes(self.device);
+        assert!(capacity > 0, "{}", message());
+        let (share, mut policy) = (self.share_of(2 * capacity), null_mut());
+        // SAFETY: every pointer is valid.
+        unsafe {
+            ok(prism_policy_open(share, &mut policy));
+            ok(prism_policy_configure(policy, 0, 8 * PAGE as u64, &range_config()));
+        }
+        (share, policy)
+    }
+
+    /// A share, and the raw level in it with a queue of this depth.
+    fn raw_queue(&self, depth: u32) -> (*mut prism_share, *mut prism_raw, *mut prism_raw_queue) {
+        let (share, mut raw, mut queue) = (self.share_of(1), null_mut(), null_mut());
+        // SAFETY: every pointer is valid.
+        unsafe {
+            ok(prism_raw_open(share, &mut raw));
+            ok(prism_raw_queue_open(raw, depth, &mut queue));
+        }
+        (share, raw, queue)
     }
 
     fn buffer(&self, length: usize) -> *mut prism_buffer {
@@ -140,15 +152,13 @@ fn bytes(buffer: *mut prism_buffer, length: usize) -> &'static mut [u8] {
 fn a_command_has_its_buffer_until_its_completion() {
     let _one = alone();
     for setting in settings() {
-        let (share, mut raw, mut queue) = (setting.share(), null_mut(), null_mut());
+        let (share, raw, queue) = setting.raw_queue(2);
         let (one, two) = (setting.buffer(PAGE), setting.buffer(PAGE));
         let (at, mut done) = (zeroed::<prism_address>(), completion());
         bytes(one, PAGE).fill(7);
         let address = prism_buffer_data(one);
         // SAFETY: every pointer is valid.
         unsafe {
-            ok(prism_raw_open(share, &mut raw));
-            ok(prism_raw_queue_open(raw, 2, &mut queue));
             let oob = c"owner";
             let oob = (oob.as_ptr().cast(), 5);
             ok(prism_raw_queue_write_buffer(queue, at, one, PAGE, oob.0, oob.1, 1));
@@ -203,7 +213,7 @@ fn a_command_has_its_buffer_until_its_completion() {
 fn a_closed_queue_gives_back_its_buffers() {
     let _one = alone();
     for setting in settings() {
-        let (share, mut function, mut queue) = (setting.share(), null_mut(), null_mut());
+        let (share, mut function, mut queue) = (setting.share_of(1), null_mut(), null_mut());
         let (one, two) = (setting.buffer(PAGE), setting.buffer(2 * PAGE));
         let size = size_of::<prism_allocated>();
         let mut new = prism_allocated { size, ..zeroed() };
@@ -247,19 +257,11 @@ fn a_closed_queue_gives_back_its_buffers() {
 fn reads_of_the_policy_level_are_queued() {
     let _one = alone();
     for (place, setting) in settings().into_iter().enumerate() {
-        let mut capacity = 0;
-        // SAFETY: the pointer is valid.
-        unsafe { ok(prism_device_lun_capacity(setting.device, &mut capacity)) };
-        let share = setting.share_of(2 * capacity);
-        let (mut policy, mut queue) = (null_mut(), null_mut());
+        let ((share, policy), mut queue) = (setting.policy(), null_mut());
         let (buffer, mut done) = (setting.buffer(3 * PAGE), completion());
-        let size = size_of::<prism_range_config>();
-        let config = prism_range_config { size, over_provisioning: 25, ..zeroed() };
         let data: Vec<u8> = (0..3 * PAGE).map(|at| (at / 100) as u8).collect();
         // SAFETY: every pointer is valid.
         unsafe {
-            ok(prism_policy_open(share, &mut policy));
-            ok(prism_policy_configure(policy, 0, 8 * PAGE as u64, &config));
             ok(prism_policy_write(policy, PAGE as u64, data.as_ptr().cast(), data.len()));
             ok(prism_policy_flush(policy));
             ok(prism_policy_queue_open(policy, 2, &mut queue));
@@ -312,21 +314,13 @@ fn reads_of_the_policy_level_are_queued() {
 fn writes_and_trims_of_the_policy_level_are_queued() {
     let _one = alone();
     for setting in settings() {
-        let mut capacity = 0;
-        // SAFETY: the pointer is valid.
-        unsafe { ok(prism_device_lun_capacity(setting.device, &mut capacity)) };
-        let share = setting.share_of(2 * capacity);
-        let (mut policy, mut queue) = (null_mut(), null_mut());
+        let ((share, policy), mut queue) = (setting.policy(), null_mut());
         let (buffer, mut done) = (setting.buffer(2 * PAGE), completion());
-        let size = size_of::<prism_range_config>();
-        let config = prism_range_config { size, over_provisioning: 25, ..zeroed() };
         let page = PAGE as u64;
         let data: Vec<u8> = (0..2 * PAGE).map(|at| (at / 90) as u8).collect();
         let (mut read, to) = (vec![1; 5 * PAGE], 5 * PAGE);
         // SAFETY: every pointer is valid.
         unsafe {
-            ok(prism_policy_open(share, &mut policy));
-            ok(prism_policy_configure(policy, 0, 8 * page, &config));
             ok(prism_policy_queue_open(policy, 3, &mut queue));
             prism_buffer_data(buffer).cast::<u8>().copy_from(data.as_ptr(), data.len());
             ok(prism_policy_queue_write_buffer(queue, 0, buffer, data.len(), 0, 1));
@@ -369,14 +363,12 @@ fn writes_and_trims_of_the_policy_level_are_queued() {
 fn a_completion_of_the_first_header_is_filled() {
     let _one = alone();
     let setting = settings().remove(0);
-    let (share, mut raw, mut queue) = (setting.share(), null_mut(), null_mut());
+    let (share, raw, queue) = setting.raw_queue(1);
     // The size of the structure before it had the buffer.
     let mut done = prism_completion { size: 40, buffer: null_mut::<prism_buffer>(), ..zeroed() };
     done.buffer = std::ptr::without_provenance_mut(77);
     // SAFETY: every pointer is valid.
     unsafe {
-        ok(prism_raw_open(share, &mut raw));
-        ok(prism_raw_queue_open(raw, 1, &mut queue));
         ok(prism_raw_queue_read(queue, zeroed(), PAGE, 5));
         assert_eq!(ok(prism_raw_queue_complete(queue, &mut done, null_mut(), 0)), 1);
     }
@@ -391,12 +383,7 @@ fn a_completion_of_the_first_header_is_filled() {
 fn queues_of_files_have_a_descriptor() {
     let _one = alone();
     for (place, setting) in settings().into_iter().enumerate() {
-        let (share, mut raw, mut queue) = (setting.share(), null_mut(), null_mut());
-        // SAFETY: every pointer is valid.
-        unsafe {
-            ok(prism_raw_open(share, &mut raw));
-            ok(prism_raw_queue_open(raw, 1, &mut queue));
-        }
+        let (share, raw, queue) = setting.raw_queue(1);
         match place {
             0 | 1 => refused(prism_raw_queue_event_fd(queue), PRISM_EINVALID),
             _ => drop(ok(prism_raw_queue_event_fd(queue))),
@@ -435,8 +422,7 @@ fn settings_of_a_file_are_checked() {
         ok(prism_device_close(device));
         ok(prism_device_open_with(path.as_ptr(), &read_only, null(), &mut device));
         ok(prism_device_open_with(path.as_ptr(), &read_only, null(), &mut reader));
-        let (mut share, size) = (null_mut(), size_of::<prism_allocation>());
-        let wanted = prism_allocation { size, capacity: 1, ..zeroed() };
+        let (mut share, wanted) = (null_mut(), allocation(1, 0));
         let result = prism_device_allocate(device, c"it".as_ptr(), &wanted, &mut share);
         assert!(result < 0, "nothing is written to a device that is read-only");
         ok(prism_device_close(device));

@@ -90,11 +90,7 @@ fn memory(world: &mut World, op: &Op) -> Step {
                 }
                 return (result, true);
             }
-            1 if op.b.is_multiple_of(4) => {
-                let result = prism_memory_close(handle);
-                world.closed(Kind::Memory, handle, result);
-                result
-            }
+            1 if op.b.is_multiple_of(4) => world.close(Kind::Memory, handle, prism_memory_close),
             2 if op.b.is_multiple_of(4) => prism_memory_cut_power_after(handle, number),
             3 => prism_memory_lost_power(handle),
             4 | 5 => prism_memory_restart(handle, number),
@@ -177,11 +173,7 @@ fn device(world: &mut World, op: &Op) -> Step {
             }
             5 | 6 => prism_device_attach(handle, name(op, op.a), &mut share),
             7 if op.b.is_multiple_of(4) => prism_device_release(handle, name(op, op.a)),
-            8 if op.b.is_multiple_of(4) => {
-                let result = prism_device_close(handle);
-                world.closed(Kind::Device, handle, result);
-                result
-            }
+            8 if op.b.is_multiple_of(4) => world.close(Kind::Device, handle, prism_device_close),
             9 => prism_device_geometry(handle, world.give(geometry(), op)),
             10 => prism_device_free_luns(handle),
             11 => prism_device_counts(handle, world.give(zeroed(), op)),
@@ -227,11 +219,7 @@ fn share(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
-            0 | 1 => {
-                let result = prism_share_close(handle);
-                world.closed(Kind::Share, handle, result);
-                result
-            }
+            0 | 1 => world.close(Kind::Share, handle, prism_share_close),
             2 => prism_share_get_geometry(handle, world.give(zeroed(), op)),
             3 => prism_share_channel(handle, op.a as u32, luns.as_mut_ptr(), luns.len()),
             4 => prism_share_get_counts(handle, world.give(zeroed(), op)),
@@ -260,11 +248,7 @@ fn raw(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
-            3 if op.b.is_multiple_of(4) => {
-                let result = prism_raw_close(handle);
-                world.closed(Kind::Raw, handle, result);
-                result
-            }
+            3 if op.b.is_multiple_of(4) => world.close(Kind::Raw, handle, prism_raw_close),
             4 if op.b.is_multiple_of(2) => {
                 prism_raw_read_at(handle, at, op.c as u32 % 9000, data, length % 5000)
             }
@@ -309,9 +293,7 @@ fn function(world: &mut World, op: &Op) -> Step {
     let result = unsafe {
         match op.call {
             3 if op.b.is_multiple_of(4) => {
-                let result = prism_function_close(handle);
-                world.closed(Kind::Function, handle, result);
-                result
+                world.close(Kind::Function, handle, prism_function_close)
             }
             4 | 5 => {
                 let channel = if op.c.is_multiple_of(2) { PRISM_CHANNEL_ANY } else { op.a as u32 };
@@ -374,11 +356,7 @@ fn policy(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
-            3 if op.b.is_multiple_of(4) => {
-                let result = prism_policy_close(handle);
-                world.closed(Kind::Policy, handle, result);
-                result
-            }
+            3 if op.b.is_multiple_of(4) => world.close(Kind::Policy, handle, prism_policy_close),
             4..=6 => {
                 let mut config = range_config();
                 (config.mapping, config.cleaning) = (op.a as u32 % 4, op.b as u32 % 5);
@@ -432,11 +410,7 @@ fn container(world: &mut World, op: &Op) -> Step {
                 let result = prism_policy_container(policy, index, info, data.cast(), length);
                 (result, policy_good)
             }
-            7 => {
-                let result = prism_container_close(handle);
-                world.closed(Kind::Container, handle, result);
-                (result, good)
-            }
+            7 => (world.close(Kind::Container, handle, prism_container_close), good),
             8 => (prism_container_get_info(handle, world.give(zeroed(), op)), good),
             9 | 10 => (prism_container_read(handle, op.a, data, length), good),
             11..=13 => (prism_container_write(handle, op.a, data, length), good),
@@ -467,11 +441,7 @@ fn objects(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
-            3 if op.b.is_multiple_of(4) => {
-                let result = prism_objects_close(handle);
-                world.closed(Kind::Objects, handle, result);
-                result
-            }
+            3 if op.b.is_multiple_of(4) => world.close(Kind::Objects, handle, prism_objects_close),
             4 => prism_objects_create(handle, world.give(said, op), &mut number),
             5 => prism_objects_create(handle, null(), &mut number),
             6 => prism_objects_info(handle, id, &mut number, world.give(said, op)),
@@ -515,11 +485,7 @@ fn kv(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
-            3 if op.b.is_multiple_of(4) => {
-                let result = prism_kv_close(handle);
-                world.closed(Kind::Kv, handle, result);
-                result
-            }
+            3 if op.b.is_multiple_of(4) => world.close(Kind::Kv, handle, prism_kv_close),
             4 => prism_kv_key_max(handle),
             5..=8 => prism_kv_set(handle, key, key_length, data, length),
             9 => prism_kv_delete(handle, key, key_length),

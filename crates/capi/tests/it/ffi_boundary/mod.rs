@@ -7,7 +7,7 @@
 mod files;
 mod levels;
 mod queues;
-mod world;
+pub mod world;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

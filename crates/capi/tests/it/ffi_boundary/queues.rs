@@ -40,11 +40,7 @@ pub fn queue(world: &mut World, op: &Op) -> Step {
         match op.call {
             2 => prism_raw_queue_wait(handle, op.a),
             3 => prism_raw_queue_poll(handle, world.give(zeroed(), op), data, length),
-            4 if op.b.is_multiple_of(4) => {
-                let result = prism_raw_queue_close(handle);
-                world.closed(Kind::Queue, handle, result);
-                result
-            }
+            4 if op.b.is_multiple_of(4) => world.close(Kind::Queue, handle, prism_raw_queue_close),
             5 => prism_raw_queue_read(handle, at, length, op.b),
             6 => {
                 let offset = if op.odd.is_multiple_of(4) { op.b as u32 } else { 0 };
@@ -84,9 +80,7 @@ pub fn function_queue(world: &mut World, op: &Op) -> Step {
             2 => prism_function_queue_wait(handle, op.a),
             3 => prism_function_queue_poll(handle, world.give(zeroed(), op), data, length),
             4 if op.b.is_multiple_of(4) => {
-                let result = prism_function_queue_close(handle);
-                world.closed(Kind::FunctionQueue, handle, result);
-                result
+                world.close(Kind::FunctionQueue, handle, prism_function_queue_close)
             }
             5 => prism_function_queue_read(handle, at, length, op.b),
             6 => {
@@ -125,9 +119,7 @@ pub fn policy_queue(world: &mut World, op: &Op) -> Step {
             2 | 3 => prism_policy_queue_wait(handle, op.a),
             4 | 5 => prism_policy_queue_poll(handle, world.give(zeroed(), op), data, length),
             6 if op.b.is_multiple_of(4) => {
-                let result = prism_policy_queue_close(handle);
-                world.closed(Kind::PolicyQueue, handle, result);
-                result
+                world.close(Kind::PolicyQueue, handle, prism_policy_queue_close)
             }
             7 if op.c.is_multiple_of(2) => prism_policy_queue_flush(handle, op.b),
             7 => prism_policy_queue_trim(handle, op.a, op.c, op.b),
@@ -174,7 +166,5 @@ pub fn buffers(world: &mut World, op: &Op) -> Step {
         unsafe { data.write(op.c as u8) };
         return (0, good);
     }
-    let result = prism_buffer_free(handle);
-    world.closed(Kind::Buffer, handle, result);
-    (result, good)
+    (world.close(Kind::Buffer, handle, prism_buffer_free), good)
 }

@@ -147,6 +147,18 @@ impl World {
         self.handles.iter().any(|entry| entry.kind == kind && entry.open)
     }
 
+    /// Closes a handle by a call, and notes that it was closed, if it was.
+    pub fn close<T>(
+        &mut self,
+        kind: Kind,
+        handle: *mut T,
+        close: extern "C" fn(*mut T) -> c_int,
+    ) -> c_int {
+        let result = close(handle);
+        self.closed(kind, handle, result);
+        result
+    }
+
     /// Notes that a handle was closed, if it was.
     pub fn closed<T>(&mut self, kind: Kind, handle: *mut T, result: c_int) {
         if result == 0 {
