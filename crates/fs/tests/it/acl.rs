@@ -5,8 +5,8 @@ use prism_fs::{
     SetXattr,
 };
 
-use crate::memory::{Kind, MemoryStore};
-use crate::model::{TIME, mount};
+use crate::memory::MemoryStore;
+use crate::model::{assert_sound, new, remounted};
 
 const FILE: NewFile = NewFile { mode: S_IFREG | 0o666, uid: 0, gid: 0, rdev: 0, umask: 0o022 };
 const DIR: NewFile = NewFile { mode: S_IFDIR | 0o777, ..FILE };
@@ -27,11 +27,6 @@ fn minimal(permissions: [u8; 3]) -> Vec<u8> {
     [&whole[..12], &whole[20..28], &whole[36..]].concat()
 }
 
-fn new() -> (Fs<MemoryStore>, MemoryStore) {
-    let store = MemoryStore::new(64, 64, Kind::Flash);
-    (Fs::format(store.clone(), 7, Config::NORMAL, TIME).unwrap(), store)
-}
-
 fn permissions(fs: &mut Fs<MemoryStore>, ino: u32) -> u32 {
     fs.get_attr(ino).unwrap().mode & 0o7777
 }
@@ -48,15 +43,14 @@ fn a_list_and_the_mode_stay_in_step() {
     assert_eq!(fs.get_xattr(file, ACL_ACCESS), Ok(list([7, 7, 4, 2, 4])));
     fs.fsync(&[file]).unwrap();
     drop(fs);
-    let mut fs = mount(MemoryStore::of(store.image(), Kind::Flash, 1), Config::NORMAL).unwrap();
+    let mut fs = remounted(&store, Config::NORMAL);
     assert_eq!(fs.get_xattr(file, ACL_ACCESS), Ok(list([7, 7, 4, 2, 4])));
     assert_eq!(permissions(&mut fs, file), 0o4724);
     // A list that says no more than the mode is not stored.
     fs.set_xattr(file, ACL_ACCESS, &minimal([6, 4, 0]), SetXattr::Any).unwrap();
     assert_eq!(fs.get_xattr(file, ACL_ACCESS), Err(FsError::NoAttribute));
     assert_eq!(permissions(&mut fs, file), 0o4640);
-    fs.checkpoint().unwrap();
-    assert_eq!(fs.check().unwrap().problems, []);
+    assert_sound(&mut fs);
 }
 
 #[test]
@@ -82,8 +76,7 @@ fn new_files_inherit_the_default_list() {
     fs.set_xattr(dir, ACL_DEFAULT, &[2, 0, 0, 0], SetXattr::Any).unwrap();
     let file = fs.make(dir, b"last", FILE).unwrap();
     assert_eq!(permissions(&mut fs, file), 0o644, "an empty list is none");
-    fs.checkpoint().unwrap();
-    assert_eq!(fs.check().unwrap().problems, []);
+    assert_sound(&mut fs);
 }
 
 #[test]
@@ -114,6 +107,5 @@ fn a_list_that_is_too_long_to_be_inherited_is_refused() {
     assert_eq!(fs.make(dir, b"below", DIR), Err(FsError::NoSpace));
     let file = fs.make(dir, b"file", FILE).unwrap();
     assert!(fs.get_xattr(file, ACL_ACCESS).unwrap().len() == long.len());
-    fs.checkpoint().unwrap();
-    assert_eq!(fs.check().unwrap().problems, []);
+    assert_sound(&mut fs);
 }

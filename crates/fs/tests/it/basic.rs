@@ -8,18 +8,12 @@ use prism_fs::{
 use prism_fs::format::checksum;
 
 use crate::memory::{Kind, MemoryStore};
-use crate::model::{TIME, mount};
+use crate::model::{FILE, TIME, assert_sound, formatted, mount, new, remounted};
 
-const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
 const DIR: NewFile = NewFile { mode: S_IFDIR | 0o755, ..FILE };
 
-fn new() -> (Fs<MemoryStore>, MemoryStore) {
-    let store = MemoryStore::new(64, 64, Kind::Flash);
-    (Fs::format(store.clone(), 7, Config::NORMAL, TIME).unwrap(), store)
-}
-
 fn again(store: &MemoryStore) -> Fs<MemoryStore> {
-    mount(MemoryStore::of(store.image(), Kind::Flash, 1), Config::NORMAL).unwrap()
+    remounted(store, Config::NORMAL)
 }
 
 #[test]
@@ -51,8 +45,8 @@ fn a_synced_file_is_there_without_an_unmount() {
 /// The node table grows by blocks before nodes are in them; a checkpoint may come in between.
 #[test]
 fn a_checkpoint_with_many_nodes_can_be_mounted_whenever_it_was_made() {
-    let store = MemoryStore::new(128, 256, Kind::Flash);
-    let mut fs = Fs::format(store.clone(), 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(128, 256, Config::NORMAL);
+    let store = fs.store().clone();
     for number in 0..6000 {
         fs.make(ROOT, format!("{number}").as_bytes(), FILE).unwrap();
         let looks = (400..600).contains(&number) && number % 10 == 0;
@@ -175,8 +169,7 @@ fn holes_and_reserved_space() {
 
 #[test]
 fn a_large_folder_finds_its_names() {
-    let store = MemoryStore::new(256, 256, Kind::Flash);
-    let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(256, 256, Config::NORMAL);
     let dir = fs.make(ROOT, b"dir", DIR).unwrap();
     let target = fs.make(ROOT, b"file", FILE).unwrap();
     let name = |number: u32| format!("a name of usual length {number}").into_bytes();
@@ -199,8 +192,7 @@ fn a_large_folder_finds_its_names() {
     }
     assert_eq!(fs.get_attr(dir).unwrap().blocks, 0, "buckets are merged");
     fs.rmdir(ROOT, b"dir").unwrap();
-    fs.checkpoint().unwrap();
-    assert_eq!(fs.check().unwrap().problems, []);
+    assert_sound(&mut fs);
 }
 
 #[test]

@@ -1,18 +1,15 @@
 //! What cleaning costs in steady state, and that it goes on for hours.
 
 use prism_base::Rng;
-use prism_fs::{Config, Fs, NewFile, ROOT, S_IFREG, Time, Victim};
+use prism_fs::{Config, Fs, ROOT, Time, Victim};
 use prism_testkit::seeds;
 
-use crate::memory::{Kind, MemoryStore};
-use crate::model::TIME;
-
-const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
+use crate::memory::MemoryStore;
+use crate::model::{FILE, TIME, formatted};
 
 /// A file system with a file that takes this share of what files can take.
 fn filled(segments: u32, blocks: u32, percent: u64, config: Config) -> (Fs<MemoryStore>, u32, u64) {
-    let store = MemoryStore::new(segments, blocks, Kind::Flash);
-    let mut fs = Fs::format(store, 7, config, TIME).unwrap();
+    let mut fs = formatted(segments, blocks, config);
     let file = fs.make(ROOT, b"file", FILE).unwrap();
     let count = fs.space().free * percent / 100;
     for at in 0..count {

@@ -12,7 +12,7 @@ use prism_fs::{
 use prism_testkit::{all_seeds, seeds};
 
 use crate::memory::{Image, Kind, MemoryStore};
-use crate::model::TIME;
+use crate::model::{TIME, formatted};
 
 pub type Store = MemoryStore;
 /// What of a file can be read, by path and part: the list of a folder, a block, an attribute.
@@ -168,7 +168,7 @@ pub fn fill(fs: &mut Fs<Store>) {
 
 /// A file system with files of every kind, that was unmounted.
 fn prepare() -> Image {
-    let mut fs = Fs::format(Store::new(24, 64, Kind::Flash), 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(24, 64, Config::NORMAL);
     fill(&mut fs);
     // The newest transaction has nothing that was not there before it: without it the file system
     // is the same.

@@ -9,8 +9,8 @@ use prism_fs::{Access, Config, Damage, Fs, FsError, NewFile, ROOT, S_IFREG, SetA
 use prism_testkit::seeds;
 
 use crate::damage::{Store, Survey, fill, many, mount, repair};
-use crate::memory::{Image, Kind, Op};
-use crate::model::TIME;
+use crate::memory::{Image, Op};
+use crate::model::formatted;
 
 const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 1, gid: 2, rdev: 0, umask: 0 };
 
@@ -228,8 +228,8 @@ type Change = fn(&mut Fs<Store>);
 /// A file system, the nodes that were written after a checkpoint, and those before it that changed
 /// since.
 fn prepare(before: &[Change], after: &[Change]) -> (Whole, Vec<NodeBlock>) {
-    let store = Store::new(24, 64, Kind::Flash);
-    let mut fs = Fs::format(store.clone(), 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(24, 64, Config::NORMAL);
+    let store = fs.store().clone();
     before.iter().for_each(|change| change(&mut fs));
     fs.checkpoint().unwrap();
     let mut ops = store.take_ops();
@@ -289,8 +289,8 @@ fn random_several_nodes_after_the_checkpoint_are_damaged_and_repaired() {
 /// Damage of a summary hides one transaction; a repair finds those after it, and says so.
 #[test]
 fn a_repair_goes_on_after_a_damaged_transaction() {
-    let store = Store::new(24, 64, Kind::Flash);
-    let mut fs = Fs::format(store.clone(), 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(24, 64, Config::NORMAL);
+    let store = fs.store().clone();
     fs.checkpoint().unwrap();
     store.take_ops();
     for name in [b"one", b"two"] {

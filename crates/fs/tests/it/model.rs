@@ -10,6 +10,8 @@ use prism_fs::{
 };
 use prism_segments::Store;
 
+use crate::memory::{Kind, MemoryStore};
+
 const BLOCK: u64 = 4096;
 
 /// The content of a file: blocks that are not all zeros, and the size.
@@ -163,6 +165,33 @@ pub enum Synced {
 }
 
 pub const TIME: Time = Time { secs: 1_700_000_000, nanos: 5 };
+
+/// A plain file.
+pub const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
+
+/// A new file system on flash of this many segments, and blocks of each.
+pub fn formatted(segments: u32, blocks: u32, config: Config) -> Fs<MemoryStore> {
+    Fs::format(MemoryStore::new(segments, blocks, Kind::Flash), 7, config, TIME).unwrap()
+}
+
+/// A new file system as it is used, and its store.
+pub fn new() -> (Fs<MemoryStore>, MemoryStore) {
+    let mut fs = formatted(64, 64, Config::NORMAL);
+    let store = fs.store().clone();
+    (fs, store)
+}
+
+/// The file system that a mount finds on what is on this flash now.
+pub fn remounted(store: &MemoryStore, config: Config) -> Fs<MemoryStore> {
+    mount(MemoryStore::of(store.image(), Kind::Flash, 1), config).unwrap()
+}
+
+/// Writes a checkpoint; the check of the whole finds nothing.
+#[track_caller]
+pub fn assert_sound<S: Store>(fs: &mut Fs<S>) {
+    fs.checkpoint().unwrap();
+    assert_eq!(fs.check().unwrap().problems, []);
+}
 
 pub fn mount<S: Store>(store: S, config: Config) -> Result<Fs<S>, FsError> {
     Fs::mount(store, config, TIME, Access::ReadWrite, Damage::Refuse)

@@ -35,14 +35,13 @@ fn random_calls_do_what_the_model_does() {
         let fs = Fs::format(store, 7, config(seed), TIME).unwrap();
         let mut world = World::new(fs);
         world.long = seed % 5 == 0;
+        let check_state = |world: &mut World<MemoryStore>, step: u64| {
+            assert_eq!(difference(&read_state(&mut world.fs), &world.state), None, "step {step}");
+        };
         for step in 0..400 {
             world.step(&mut rng);
             if step % 100 == 99 {
-                assert_eq!(
-                    difference(&read_state(&mut world.fs), &world.state),
-                    None,
-                    "step {step}"
-                );
+                check_state(&mut world, step);
                 world.fs.checkpoint().unwrap();
                 let report = world.fs.check().unwrap();
                 assert_eq!(report.problems, [], "step {step}");
@@ -56,19 +55,11 @@ fn random_calls_do_what_the_model_does() {
                 let again = MemoryStore::of(world.fs.store().image(), kind, pages);
                 world.remount(mount(again, config(seed)).unwrap());
                 assert_eq!(world.fs.check().unwrap().problems, [], "step {step}");
-                assert_eq!(
-                    difference(&read_state(&mut world.fs), &world.state),
-                    None,
-                    "step {step}"
-                );
+                check_state(&mut world, step);
                 let again = MemoryStore::of(world.fs.store().image(), kind, pages);
                 world.remount(mount(again, config(seed)).unwrap());
                 assert_eq!(world.fs.store().writes(), 0, "a second mount writes nothing");
-                assert_eq!(
-                    difference(&read_state(&mut world.fs), &world.state),
-                    None,
-                    "step {step}"
-                );
+                check_state(&mut world, step);
             }
         }
     }

@@ -7,16 +7,15 @@ use std::thread;
 use prism_base::{Bytes, Rng};
 use prism_flash::function::Function;
 use prism_flash::{Allocation, Cache, Device, DeviceGeometry, MemoryDevice, Options};
-use prism_fs::{Config, FileRead, Fs, FsError, NewFile, ROOT, S_IFREG};
+use prism_fs::{Config, FileRead, Fs, FsError, ROOT, S_IFREG};
 use prism_segments::{FunctionStore, Store};
 use prism_testkit::{all_seeds, seeds};
 
 use crate::memory::{Kind, MemoryStore};
-use crate::model::{TIME, World};
+use crate::model::{FILE, TIME, World, formatted};
 use crate::random::config;
 
 const BLOCK: usize = 4096;
-const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
 
 /// A file system without a cache, and a file of eight blocks that differ.
 fn with_file(kind: Kind) -> (Fs<MemoryStore>, u32, Vec<u8>) {
@@ -120,9 +119,7 @@ fn what_cannot_wait_is_left_to_the_other_read() {
 /// A mount leaves what was written to the cache of the kernel, but for the end of a file.
 #[test]
 fn blocks_that_were_written_leave_the_cache_of_a_mount() {
-    let store = MemoryStore::new(40, 64, Kind::Flash);
-    let config = Config { caches_written: false, ..Config::NORMAL };
-    let mut fs = Fs::format(store, 7, config, TIME).unwrap();
+    let mut fs = formatted(40, 64, Config { caches_written: false, ..Config::NORMAL });
     let file = fs.make(ROOT, b"file", FILE).unwrap();
     fs.write(file, 0, &[3; 2 * BLOCK + 100]).unwrap();
     fs.checkpoint().unwrap();

@@ -2,15 +2,13 @@
 
 use prism_base::Rng;
 use prism_fs::format::{CHECKPOINT, Kind as Payload, Summary};
-use prism_fs::{Access, Config, Damage, Fs, NewFile, ROOT, S_IFREG};
+use prism_fs::{Access, Config, Damage, Fs, ROOT};
 use prism_testkit::{all_seeds, seeds};
 
 use crate::damage::{Survey, fill, many, mount, repair};
 use crate::memory::{Image, Kind, MemoryStore, Replay};
-use crate::model::{TIME, World, difference, read_state};
+use crate::model::{FILE, TIME, World, difference, formatted, read_state};
 use crate::random::config;
-
-const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
 
 /// A page: segment and number.
 type PageNumber = (usize, usize);
@@ -122,8 +120,7 @@ fn damage_each(image: &Image, places: &[PageNumber]) -> usize {
 }
 
 fn filled() -> Fs<MemoryStore> {
-    let store = MemoryStore::new(24, 64, Kind::Flash);
-    let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(24, 64, Config::NORMAL);
     fill(&mut fs);
     churn(&mut fs);
     fs
@@ -302,8 +299,7 @@ fn random_losses_of_the_segment_of_the_checkpoint_leave_the_rest() {
 
 #[test]
 fn the_end_of_the_mount_before_is_known() {
-    let store = MemoryStore::new(24, 64, Kind::Flash);
-    let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(24, 64, Config::NORMAL);
     let was_unmounted = |fs: &mut Fs<MemoryStore>| {
         let image = fs.store().image();
         mount(&image, Access::ReadOnly, Damage::Refuse).unwrap().was_unmounted()
@@ -329,8 +325,7 @@ fn the_end_of_the_mount_before_is_known() {
 /// mounts before and after that are not refused.
 #[test]
 fn a_pointer_into_a_free_segment_is_damage_of_its_file_only() {
-    let store = MemoryStore::new(40, 64, Kind::Flash);
-    let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(40, 64, Config::NORMAL);
     let file = fs.make(ROOT, b"file", FILE).unwrap();
     fs.write(file, 0, &[1; 3 * 4096]).unwrap();
     fs.fsync(&[file]).unwrap();

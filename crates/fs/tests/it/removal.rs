@@ -2,12 +2,12 @@
 //! after a loss of power between two parts.
 
 use prism_base::Rng;
-use prism_fs::{Access, Config, Damage, Fs, FsError, NewFile, ROOT, Rename, S_IFREG};
+use prism_fs::{Access, Config, Damage, Fs, FsError, ROOT, Rename};
 
 use crate::memory::{Kind, MemoryStore, Replay};
-use crate::model::{TIME, mount};
+use crate::model::{FILE, TIME, formatted, mount};
+use crate::space::fill;
 
-const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
 const CONFIG: Config = Config { removal_leaves: 4, ..Config::NORMAL };
 
 /// A file with a block below each of 40 leaves, two of which are in another half of the map.
@@ -21,8 +21,7 @@ fn make(fs: &mut Fs<MemoryStore>, name: &[u8]) -> u32 {
 
 #[test]
 fn a_large_file_is_removed_in_parts() {
-    let store = MemoryStore::new(40, 64, Kind::Flash);
-    let mut fs = Fs::format(store, 7, CONFIG, TIME).unwrap();
+    let mut fs = formatted(40, 64, CONFIG);
     fs.checkpoint().unwrap();
     let before = fs.space();
     // By its last name, by a rename over it, and by the end of its use.
@@ -68,15 +67,10 @@ fn a_large_file_is_removed_in_parts() {
 /// Only calls that need space remove the parts here.
 #[test]
 fn the_space_of_what_is_not_yet_removed_can_be_used() {
-    let store = MemoryStore::new(40, 64, Kind::Flash);
-    let config = Config { removal_leaves: 1, ..CONFIG };
-    let mut fs = Fs::format(store, 7, config, TIME).unwrap();
+    let mut fs = formatted(40, 64, Config { removal_leaves: 1, ..CONFIG });
     for round in 0..6 {
         let file = fs.make(ROOT, b"file", FILE).unwrap();
-        let mut blocks = 0;
-        while fs.write(file, blocks * 4096, &[7; 4096]).is_ok() {
-            blocks += 1;
-        }
+        let blocks = fill(&mut fs, file);
         assert!(blocks > fs.space().blocks * 9 / 10, "round {round}: {blocks}");
         if round % 2 == 0 {
             fs.sync().unwrap();

@@ -1,18 +1,16 @@
 //! A full device: cleaning, the end of space, and space that comes back.
 
 use prism_base::Rng;
-use prism_fs::{Allocate, Config, Fs, FsError, NewFile, ROOT, Rename, S_IFDIR, S_IFREG};
+use prism_fs::{Allocate, Config, Fs, FsError, NewFile, ROOT, Rename, S_IFDIR};
 use prism_segments::Store;
 use prism_testkit::seeds;
 
 use crate::memory::{Kind, MemoryStore};
-use crate::model::{TIME, mount};
+use crate::model::{FILE, TIME, assert_sound, formatted, remounted};
 use crate::random::config;
 
-const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
-
 /// Fills a file until there is no space, and returns its blocks.
-fn fill(fs: &mut Fs<MemoryStore>, ino: u32) -> u64 {
+pub fn fill(fs: &mut Fs<MemoryStore>, ino: u32) -> u64 {
     let mut blocks = 0;
     while fs.write(ino, blocks * 4096, &[7; 4096]).is_ok() {
         blocks += 1;
@@ -23,8 +21,7 @@ fn fill(fs: &mut Fs<MemoryStore>, ino: u32) -> u64 {
 
 #[test]
 fn a_full_file_system_takes_deletes_and_gives_the_space_back() {
-    let store = MemoryStore::new(64, 32, Kind::Flash);
-    let mut fs = Fs::format(store.clone(), 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(64, 32, Config::NORMAL);
     let mut first = None;
     for round in 0..6 {
         let keep = fs.make(ROOT, b"keep", FILE).unwrap();
@@ -42,8 +39,7 @@ fn a_full_file_system_takes_deletes_and_gives_the_space_back() {
         fs.sync().unwrap();
         fs.unlink(ROOT, b"file").unwrap();
         fs.unlink(ROOT, b"keep").unwrap();
-        fs.checkpoint().unwrap();
-        assert_eq!(fs.check().unwrap().problems, []);
+        assert_sound(&mut fs);
     }
 }
 
@@ -51,8 +47,7 @@ fn a_full_file_system_takes_deletes_and_gives_the_space_back() {
 #[test]
 fn zeroing_on_a_full_device_is_done_or_changes_nothing() {
     for how in [Allocate::Zero, Allocate::ZeroKeepSize] {
-        let store = MemoryStore::new(64, 32, Kind::Flash);
-        let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+        let mut fs = formatted(64, 32, Config::NORMAL);
         let file = fs.make(ROOT, b"file", FILE).unwrap();
         fs.write(file, 0, &[5; 40_000]).unwrap();
         let large = fs.make(ROOT, b"large", FILE).unwrap();
@@ -72,8 +67,7 @@ fn zeroing_on_a_full_device_is_done_or_changes_nothing() {
         let zeroed = [vec![5; 100], vec![0; 39_000], vec![5; 900]].concat();
         assert!(fs.read(file, 0, 50_000).unwrap() == zeroed);
         fs.write(file, 0, &[6; 40_000]).unwrap();
-        fs.checkpoint().unwrap();
-        assert_eq!(fs.check().unwrap().problems, []);
+        assert_sound(&mut fs);
     }
 }
 
@@ -82,8 +76,7 @@ fn zeroing_on_a_full_device_is_done_or_changes_nothing() {
 fn random_renames_on_a_full_device() {
     for seed in seeds(0..6) {
         let mut rng = Rng::stream(seed, "renames");
-        let store = MemoryStore::new(64, 32, Kind::Flash);
-        let mut fs = Fs::format(store.clone(), 7, config(seed), TIME).unwrap();
+        let mut fs = formatted(64, 32, config(seed));
         let folder = NewFile { mode: S_IFDIR | 0o755, ..FILE };
         let dirs = [ROOT, fs.make(ROOT, b"folder", folder).unwrap()];
         let mut files: Vec<(u32, Vec<u8>)> = Vec::new();
@@ -138,7 +131,7 @@ fn random_renames_on_a_full_device() {
             }
         }
         fs.unmount().unwrap();
-        let mut fs = mount(MemoryStore::of(store.image(), Kind::Flash, 1), config(seed)).unwrap();
+        let mut fs = remounted(fs.store(), config(seed));
         assert_eq!(fs.check().unwrap().problems, []);
         for (dir, name) in files {
             assert!(fs.lookup(dir, &name).is_ok(), "seed {seed}");
@@ -149,8 +142,7 @@ fn random_renames_on_a_full_device() {
 /// A write that only a part of has space says how much was written, if the caller wants to know.
 #[test]
 fn a_write_may_take_what_fits() {
-    let store = MemoryStore::new(64, 32, Kind::Flash);
-    let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(64, 32, Config::NORMAL);
     let file = fs.make(ROOT, b"file", FILE).unwrap();
     let large = vec![7; 64 << 20];
     let written = fs.write_what_fits(file, 100, &large).unwrap();
@@ -165,8 +157,7 @@ fn a_write_may_take_what_fits() {
 /// Overwrites at random in a file that fills most of the device.
 fn churn(seed: u64, percent: u64, writes: u64) -> (u64, u64) {
     let mut rng = Rng::stream(seed, "churn");
-    let store = MemoryStore::new(160, 32, Kind::Flash);
-    let mut fs = Fs::format(store.clone(), 7, config(seed), TIME).unwrap();
+    let mut fs = formatted(160, 32, config(seed));
     let file = fs.make(ROOT, b"file", FILE).unwrap();
     let blocks = fs.space().free * percent / 100;
     let mut content = vec![0_u8; blocks as usize];
@@ -187,7 +178,7 @@ fn churn(seed: u64, percent: u64, writes: u64) -> (u64, u64) {
     }
     let written = fs.counts().total() - before;
     fs.unmount().unwrap();
-    let mut fs = mount(MemoryStore::of(store.image(), Kind::Flash, 1), config(seed)).unwrap();
+    let mut fs = remounted(fs.store(), config(seed));
     assert_eq!(fs.check().unwrap().problems, []);
     for (at, value) in (0..).zip(&content) {
         assert_eq!(fs.read(file, at * 4096, 1).unwrap(), [*value], "block {at}");
@@ -207,8 +198,7 @@ fn random_overwrites_at_95_percent_go_on() {
 /// Each of these calls cleaned the whole device, again and again, before it was refused.
 #[test]
 fn refused_calls_do_not_wear_out_the_flash() {
-    let store = MemoryStore::new(28, 16, Kind::Flash);
-    let mut fs = Fs::format(store, 7, config(0), TIME).unwrap();
+    let mut fs = formatted(28, 16, config(0));
     let mut count = 0;
     while fs.make(ROOT, format!("{count}").as_bytes(), FILE).is_ok() {
         count += 1;
@@ -243,14 +233,12 @@ fn groups_fill_segments_of_large_pages() {
 /// is refused.
 #[test]
 fn most_of_the_device_can_be_reserved() {
-    let store = MemoryStore::new(128, 64, Kind::Flash);
-    let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+    let mut fs = formatted(128, 64, Config::NORMAL);
     let file = fs.make(ROOT, b"file", FILE).unwrap();
     let bytes = fs.space().free * 9 / 10 * 4096;
     fs.allocate(file, 0, bytes, Allocate::Extend).unwrap();
     assert_eq!(fs.get_attr(file).unwrap().size, bytes);
     let other = fs.make(ROOT, b"other", FILE).unwrap();
     assert_eq!(fs.allocate(other, 0, bytes, Allocate::Extend), Err(FsError::NoSpace));
-    fs.checkpoint().unwrap();
-    assert_eq!(fs.check().unwrap().problems, []);
+    assert_sound(&mut fs);
 }
