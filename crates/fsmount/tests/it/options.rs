@@ -12,10 +12,10 @@ use prism_fsmount::{AnyStore, open};
 use crate::mounted::{Mount, new};
 
 /// The file system as it is on the device now, as after the process was killed.
-struct Killed(Fs<AnyStore>);
+pub struct Killed(Fs<AnyStore>);
 
 impl Killed {
-    fn of(file: &Path) -> Self {
+    pub fn of(file: &Path) -> Self {
         let copy = file.with_extension("copy");
         fs::copy(file, &copy).unwrap();
         let mut fs = open(&copy, Config::NORMAL, Access::ReadWrite, Damage::Refuse).unwrap().fs;
@@ -23,12 +23,12 @@ impl Killed {
         Self(fs)
     }
 
-    fn attr(&mut self, name: &str) -> Result<(u32, Attr), FsError> {
+    pub fn attr(&mut self, name: &str) -> Result<(u32, Attr), FsError> {
         let found = self.0.lookup(ROOT, name.as_bytes())?;
         Ok((found, self.0.get_attr(found)?))
     }
 
-    fn content(&mut self, name: &str) -> Vec<u8> {
+    pub fn content(&mut self, name: &str) -> Vec<u8> {
         let (file, _) = self.attr(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         self.0.read(file, 0, 1 << 20).unwrap()
     }
@@ -37,8 +37,7 @@ impl Killed {
 /// Each call of a mount with `sync` is durable when it returns.
 #[test]
 fn with_sync_all_is_durable_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some((file, at)) = new(folder.path()) else { return };
+    let Some((_folder, file, at)) = new() else { return };
     for options in ["sync", "sync,writethrough"] {
         let mounted = Mount::new(&file, &at, options);
         let path = |name: &str| at.join(name);
@@ -68,8 +67,7 @@ fn with_sync_all_is_durable_at_once() {
 /// Names are durable when the call returns with `dirsync`; without it they are after some seconds.
 #[test]
 fn with_dirsync_names_are_durable_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some((file, at)) = new(folder.path()) else { return };
+    let Some((_folder, file, at)) = new() else { return };
     let mounted = Mount::new(&file, &at, "dirsync");
     let path = |name: &str| at.join(name);
     let there = |name: &str| Killed::of(&file).attr(name).is_ok();
@@ -91,8 +89,7 @@ fn with_dirsync_names_are_durable_at_once() {
 /// The kernel leaves these times to the file system.
 #[test]
 fn noatime_leaves_the_time_of_the_last_access() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some((file, at)) = new(folder.path()) else { return };
+    let Some((_folder, file, at)) = new() else { return };
     let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     let mounted = Mount::new(&file, &at, "");
     let path = at.join("file");
@@ -113,8 +110,7 @@ fn noatime_leaves_the_time_of_the_last_access() {
 /// What the kernel has as a flag it gets. The last of two options that exclude each other counts.
 #[test]
 fn the_kernel_gets_its_flags() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some((file, at)) = new(folder.path()) else { return };
+    let Some((_folder, file, at)) = new() else { return };
     for (options, has, has_not) in [
         ("", "rw relatime", "ro sync dirsync lazytime nosuid nodev noexec noatime"),
         ("sync,lazytime,nosuid", "rw sync lazytime nosuid", "nodev"),
