@@ -14,7 +14,9 @@ use prism_graph::pool::Job;
 use prism_graph::pull::Schedule;
 use prism_graph::scratch::InMemory;
 use prism_graph::space::AnyStore;
-use prism_graph::{Graph, GraphError, Ingest, IngestOptions, Keep, Order, Pool, Serial, Space};
+use prism_graph::{
+    Graph, GraphError, Ingest, IngestOptions, Keep, Order, Pool, Serial, Space, verify,
+};
 use prism_segments::PolicyStore;
 
 /// Threads of tests.
@@ -178,6 +180,22 @@ pub fn by_id(graph: &mut Graph, computed: &Computed) -> BTreeMap<u64, String> {
 pub fn run(graph: &mut Graph, algorithm: Algorithm, options: &RunOptions) -> BTreeMap<u64, String> {
     let computed = algorithm.run(graph, None, &Threads(2), options).unwrap();
     by_id(graph, &computed)
+}
+
+/// The edges of a graph, with their weights, by the numbers of the input.
+pub fn edges(graph: &mut Graph) -> Vec<(u64, u64, f64)> {
+    let mut edges = Vec::new();
+    let each = verify::edges(graph, &mut |source, target, weight| {
+        edges.push((source, target, weight));
+        Ok(())
+    });
+    each.unwrap();
+    edges
+}
+
+/// The values of vertices as text, in their order; labels are 0.
+pub fn values(vertices: u32, computed: &Computed) -> Vec<String> {
+    (0..vertices).map(|vertex| computed.column.value(vertex, &|_| 0).to_string()).collect()
 }
 
 /// The numbers of all vertices in the input, ascending.

@@ -3,17 +3,7 @@
 use prism_graph::input::Format;
 use prism_graph::{Graph, GraphError, Order, Serial, Space, verify};
 
-use crate::common::{Input, ids, policy};
-
-fn edges(graph: &mut Graph) -> Vec<(u64, u64, f64)> {
-    let mut found = Vec::new();
-    verify::edges(graph, &mut |source, target, weight| {
-        found.push((source, target, weight));
-        Ok(())
-    })
-    .unwrap();
-    found
-}
+use crate::common::{Input, edges, ids, policy};
 
 fn check(
     format: Format,

@@ -9,7 +9,7 @@ use prism_graph::input::Format;
 use prism_graph::segment::{HEADER_BYTES, Header, Kind};
 use prism_graph::{Catalog, Graph, GraphError, Keep, Order, Results, Serial, Space, verify};
 
-use crate::common::{Input, by_id, options};
+use crate::common::{Input, by_id, ids, options};
 use crate::memory::peak;
 use crate::plain::{Plain, SEGMENT, SEGMENTS};
 
@@ -352,13 +352,7 @@ fn compare(image: &Image, catalog: &Catalog, edges: &str, vertices: &str) {
         (vertices, edges, loops, arcs, degree_max, negative && catalog.weighted)
     };
     assert_eq!(figures(again.catalog()), figures(catalog));
-    let mut first = None;
-    again
-        .ids(|_, id| {
-            first.get_or_insert(id);
-            Ok(())
-        })
-        .unwrap();
+    let first = ids(&mut again).first().copied();
     for algorithm in Algorithm::ALL {
         let name = algorithm.name();
         // Sums depend on the order of intervals.

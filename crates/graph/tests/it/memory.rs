@@ -10,7 +10,7 @@ use prism_graph::pull::Schedule;
 use prism_graph::rmat::Rmat;
 use prism_graph::{GraphError, Keep, Results, Serial, Space};
 
-use crate::common::{Input, options, policy};
+use crate::common::{Input, options, policy, values};
 
 thread_local! {
     static HELD: Cell<i64> = const { Cell::new(0) };
@@ -117,14 +117,14 @@ fn values_on_flash_cost_what_the_design_says() {
     assert!(u64::from(vertices) * 28 > memory);
     graph.set_memory(memory);
     let mut bytes = Vec::new();
-    let mut values = Vec::new();
+    let mut stored_values = Vec::new();
     for rounds in [4, 5] {
         let (space, catalog) = Space::open(policy(128, 32, 1)).unwrap();
         let results = Results::open(space, catalog);
         let before = graph.io();
         let done = Algorithm::Pagerank.run(&mut graph, Some(results), &Serial, &options(rounds));
         let computed = done.unwrap();
-        values = (0..vertices).map(|v| computed.column.value(v, &|_| 0).to_string()).collect();
+        stored_values = values(vertices, &computed);
         let Column::Stored(stored) = &computed.column else { panic!("it is on flash") };
         let stored = stored.results.lock().unwrap();
         let io = graph.io();
@@ -132,9 +132,7 @@ fn values_on_flash_cost_what_the_design_says() {
         assert_eq!(stored.space().counts().copies, 0, "cleaning copies nothing");
         bytes.push((edges, stored.bytes().1));
     }
-    let in_memory: Vec<String> =
-        (0..vertices).map(|v| whole.column.value(v, &|_| 0).to_string()).collect();
-    assert_eq!(values, in_memory);
+    assert_eq!(stored_values, values(vertices, &whole));
     let (edges, written) = (bytes[1].0 - bytes[0].0, bytes[1].1 - bytes[0].1);
     let arrays = 8 * u64::from(vertices);
     // The root and the rest of pages come on top.

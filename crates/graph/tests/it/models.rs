@@ -12,7 +12,7 @@ use prism_graph::input::Format;
 use prism_graph::rmat::Rmat;
 use prism_graph::{Graph, Keep, Order, Space, verify};
 
-use crate::common::{Input, Threads, ids, options, policy, run};
+use crate::common::{Input, Threads, edges, ids, options, policy, run};
 
 /// A random graph as text, and as sets.
 struct Model {
@@ -269,17 +269,15 @@ fn cores(sets: &[BTreeSet<u32>]) -> Vec<u32> {
 
 /// The graph that was written is the one that was read, and a check finds nothing.
 fn check_export(model: &Model, graph: &mut Graph) {
-    let mut edges = BTreeMap::new();
-    verify::edges(graph, &mut |source, target, weight| {
-        assert!(edges.insert((source, target), weight).is_none());
-        Ok(())
-    })
-    .unwrap();
+    let mut found = BTreeMap::new();
+    for (source, target, weight) in edges(graph) {
+        assert!(found.insert((source, target), weight).is_none());
+    }
     let id = |vertex: u32| model.ids[vertex as usize];
     let wanted = model.arcs.keys().filter(|(s, t)| model.directed || s <= t);
     let wanted: BTreeMap<(u64, u64), f64> =
         wanted.map(|(s, t)| ((id(*s), id(*t)), model.weight((*s, *t)))).collect();
-    assert_eq!(edges, wanted);
+    assert_eq!(found, wanted);
     let report = verify::verify(graph, &prism_graph::Serial).unwrap();
     assert_eq!(report.damage, Vec::<String>::new());
     assert_eq!(graph.catalog().edges, wanted.len() as u64);
@@ -299,13 +297,8 @@ fn duplicates_and_loops_are_kept_or_dropped() {
             order: Order::Input,
             ..Input::new(text, Format::Edges, directed)
         };
-        let (mut graph, mut edges) = (input.graph(), Vec::new());
-        verify::edges(&mut graph, &mut |source, target, weight| {
-            edges.push((source, target, weight));
-            Ok(())
-        })
-        .unwrap();
-        assert_eq!(edges, expected);
+        let mut graph = input.graph();
+        assert_eq!(edges(&mut graph), expected);
         assert_eq!(graph.catalog().edges, expected.len() as u64);
         let dropped = graph.catalog().duplicates + graph.catalog().loops_dropped;
         assert_eq!(dropped, 4 - expected.len() as u64);
@@ -323,16 +316,10 @@ fn duplicates_and_loops_are_kept_or_dropped() {
 #[test]
 fn weighted_edges_are_kept_whatever_their_number() {
     for count in [4094, 4095, 8189, 12_290_u64] {
-        let edges = (0..count).map(|at| (at, at * 7 % 1009, at as f64 + 0.1));
-        let text: String = edges.clone().map(|(a, b, w)| format!("{a} {b} {w}\n")).collect();
+        let wanted = (0..count).map(|at| (at, at * 7 % 1009, at as f64 + 0.1));
+        let text: String = wanted.clone().map(|(a, b, w)| format!("{a} {b} {w}\n")).collect();
         let input = Input { weighted: true, ..Input::new(text.as_bytes(), Format::Edges, true) };
-        let (mut graph, mut found) = (input.graph(), Vec::new());
-        verify::edges(&mut graph, &mut |source, target, weight| {
-            found.push((source, target, weight));
-            Ok(())
-        })
-        .unwrap();
-        assert!(found.iter().copied().eq(edges), "{count} edges");
+        assert!(edges(&mut input.graph()).into_iter().eq(wanted), "{count} edges");
     }
 }
 

@@ -8,10 +8,10 @@ use prism_flash::{Allocation, Cache, Device, MemoryDevice, Options, SharedMemory
 use prism_graph::algorithms::{Algorithm, Column};
 use prism_graph::input::Format;
 use prism_graph::space::AnyStore;
-use prism_graph::{Graph, GraphError, Keep, Results, Serial, Space, verify};
+use prism_graph::{Graph, GraphError, Keep, Results, Serial, Space};
 use prism_segments::PolicyStore;
 
-use crate::common::{Input, PAGES, geometry, options};
+use crate::common::{Input, PAGES, edges, geometry, options, values};
 
 const BLOCKS: u32 = 400;
 
@@ -67,16 +67,6 @@ impl Ranges {
         let (space, catalog) = self.space(self.split, self.end)?;
         Ok(Results::open(space, catalog))
     }
-}
-
-fn edges(graph: &mut Graph) -> Vec<(u64, u64)> {
-    let mut found = Vec::new();
-    verify::edges(graph, &mut |source, target, _| {
-        found.push((source, target));
-        Ok(())
-    })
-    .unwrap();
-    found
 }
 
 fn text(rng: &mut Rng, vertices: u64, count: u64) -> String {
@@ -158,11 +148,7 @@ fn random_cuts_between_rounds_change_nothing() {
             let results = Some(ranges.results()?);
             let computed = Algorithm::Pagerank.run(&mut graph, results, &Serial, &options)?;
             assert_eq!(matches!(computed.column, Column::Stored(_)), external);
-            let id = |_| 0;
-            let vertices = graph.catalog().vertices;
-            let values: Vec<String> = (0..vertices)
-                .map(|vertex| computed.column.value(vertex, &id).to_string())
-                .collect();
+            let values = values(graph.catalog().vertices, &computed);
             computed.column.check()?;
             // A write that was cut leaves a block in two parts, which the library joins later.
             let copies = graph.flash().copies;
@@ -184,9 +170,7 @@ fn random_cuts_between_rounds_change_nothing() {
         let mut whole = input(&text).graph();
         let options = prism_graph::algorithms::Options { iterations: Some(12), ..options() };
         let expected = Algorithm::Pagerank.run(&mut whole, None, &Serial, &options).unwrap();
-        let vertices = whole.catalog().vertices;
-        let expected: Vec<String> =
-            (0..vertices).map(|vertex| expected.column.value(vertex, &|_| 0).to_string()).collect();
+        let expected = values(whole.catalog().vertices, &expected);
         let found = found.unwrap_or_else(|| run(cuts).expect("power stays"));
         assert_eq!(found, expected, "seed {seed}");
     }
