@@ -98,11 +98,7 @@ pub(crate) fn make_round<P: VertexProgram>(
         let sums: Vec<P::Sum> = own.clone().map(|_| P::Sum::new(program.empty())).collect();
         for column in 0..intervals {
             let of = graph.catalog().interval(column);
-            let mut values = Vec::with_capacity(of.len());
-            results.values(of.start, of.end, |_, bits| {
-                values.push(P::Cell::of_bits(bits));
-                Ok(())
-            })?;
+            let values = results.collect(of.clone(), P::Cell::of_bits)?;
             let is = |entry: &Entry| own.contains(&entry.first) && entry.column == column;
             let entries = streams.iter().flatten().copied().filter(is).collect::<Vec<_>>();
             // Tasks of both directions have the same vertices, so one follows the other.
@@ -123,11 +119,7 @@ pub(crate) fn make_round<P: VertexProgram>(
                 })?;
             }
         }
-        let mut old = Vec::with_capacity(own.len());
-        results.values(own.start, own.end, |_, bits| {
-            old.push(P::Cell::of_bits(bits));
-            Ok(())
-        })?;
+        let old = results.collect(own.clone(), P::Cell::of_bits)?;
         graph.degrees_of(own.clone(), |number, [_, degree]| {
             let (vertex, at) = (Vertex { number, degree }, (number - own.start) as usize);
             let new = program.apply(vertex, sums[at].get(), old[at]);

@@ -5,6 +5,7 @@
 //! them, and only then those of the round before are freed, all of them.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
@@ -194,17 +195,16 @@ impl Results {
         Ok(())
     }
 
-    /// Passes the values of the vertices `first..end` of the current round to `take`.
+    /// Passes the values of these vertices in the current round to `take`.
     ///
     /// # Errors
-    /// [`GraphError::Saved`] if they are not there; as [`Space::read`]; that of `take`.
+    /// [`GraphError::Saved`] if they are not there; as [`Space::read`].
     pub fn values(
         &mut self,
-        first: u32,
-        end: u32,
-        mut take: impl FnMut(u32, u64) -> Result<()>,
+        Range { start, end }: Range<u32>,
+        mut take: impl FnMut(u32, u64),
     ) -> Result<()> {
-        let mut at = first;
+        let mut at = start;
         while at < end {
             let bytes = self.part(at)?;
             let Some((part, bytes)) = bytes else {
@@ -214,11 +214,25 @@ impl Results {
             let until = end.min(part.first + part.count);
             let values = bytes[(at - part.first) as usize * VALUE..].chunks_exact(VALUE);
             for (vertex, value) in (at..until).zip(values) {
-                take(vertex, u64::from_le_bytes(value.try_into().expect("eight")))?;
+                take(vertex, u64::from_le_bytes(value.try_into().expect("eight")));
             }
             at = until;
         }
         Ok(())
+    }
+
+    /// What `of` makes of the values of these vertices in the current round.
+    ///
+    /// # Errors
+    /// As [`Results::values`].
+    pub(crate) fn collect<T>(
+        &mut self,
+        range: Range<u32>,
+        of: impl Fn(u64) -> T,
+    ) -> Result<Vec<T>> {
+        let mut values = Vec::with_capacity(range.len());
+        self.values(range, |_, value| values.push(of(value)))?;
+        Ok(values)
     }
 
     /// The part with a vertex.

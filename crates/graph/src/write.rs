@@ -327,35 +327,38 @@ impl<'a> Writer<'a> {
 
     /// Writes the degrees of all vertices.
     fn degrees(&mut self, degrees: &[Vec<u32>]) -> Result<()> {
-        let capacity = self.space.capacity() - HEADER_BYTES - 10;
-        let vertices = self.prepared.ids.len() as usize;
-        let (mut payload, mut first) = (Vec::new(), 0);
-        for vertex in 0..vertices {
-            degrees.iter().for_each(|of| bits::put_varint(of[vertex].into(), &mut payload));
-            if payload.len() > capacity || vertex + 1 == vertices {
-                let header = Header::plain(Kind::Degrees, first, vertex as u32 + 1 - first);
-                let payload = std::mem::take(&mut payload);
-                self.put(Built { header, payload, part: false }, 0);
-                first = vertex as u32 + 1;
-            }
-        }
-        self.failed.take().map_or(Ok(()), Err)
+        self.of_vertices(Kind::Degrees, 0..self.prepared.ids.len(), |vertex, payload| {
+            degrees.iter().for_each(|of| bits::put_varint(of[vertex as usize].into(), payload));
+        })
     }
 
     /// Writes the numbers of the input.
     fn ids(&mut self) -> Result<()> {
-        let capacity = self.space.capacity() - HEADER_BYTES - 10;
-        let (mut payload, mut first, mut before) = (Vec::new(), 0, 0);
-        let last = self.prepared.ids.len() - 1;
-        for (vertex, id) in (0..).zip(self.prepared.ids.iter()) {
+        let mut before = 0;
+        self.of_vertices(Kind::Ids, self.prepared.ids.iter(), |id, payload| {
             // The first of a segment is the whole number, the others are differences.
-            bits::put_varint(if payload.is_empty() { id } else { id - before }, &mut payload);
+            bits::put_varint(if payload.is_empty() { id } else { id - before }, payload);
             before = id;
+        })
+    }
+
+    /// Writes segments of what `put` adds to a payload for the item of each vertex.
+    fn of_vertices<T>(
+        &mut self,
+        kind: Kind,
+        items: impl Iterator<Item = T>,
+        mut put: impl FnMut(T, &mut Vec<u8>),
+    ) -> Result<()> {
+        let capacity = self.space.capacity() - HEADER_BYTES - 10;
+        let last = self.prepared.ids.len() as u32 - 1;
+        let (mut payload, mut first) = (Vec::new(), 0);
+        for (vertex, item) in (0..).zip(items) {
+            put(item, &mut payload);
             if payload.len() > capacity || vertex == last {
-                let header = Header::plain(Kind::Ids, first, vertex as u32 + 1 - first);
+                let header = Header::plain(kind, first, vertex + 1 - first);
                 let payload = std::mem::take(&mut payload);
                 self.put(Built { header, payload, part: false }, 0);
-                first = vertex as u32 + 1;
+                first = vertex + 1;
             }
         }
         self.failed.take().map_or(Ok(()), Err)

@@ -123,12 +123,7 @@ fn make_batch<P: ListProgram>(
 
 /// The values of a range of vertices, without their upper halves.
 pub(crate) fn values(results: &mut Results, range: Range<u32>) -> Result<Vec<u32>> {
-    let mut values = Vec::with_capacity(range.len());
-    results.values(range.start, range.end, |_, value| {
-        values.push(value as u32);
-        Ok(())
-    })?;
-    Ok(values)
+    results.collect(range, |value| value as u32)
 }
 
 /// Counts triangles, or edges between neighbours, at each vertex, and calls `take` with the count

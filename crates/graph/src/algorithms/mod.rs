@@ -91,10 +91,7 @@ impl Stored {
     fn bits(&self, vertex: u32) -> u64 {
         let mut bits = 0;
         let mut results = self.results.lock().expect("no thread panics in the lock");
-        let read = results.values(vertex, vertex + 1, |_, found| {
-            bits = found;
-            Ok(())
-        });
+        let read = results.values(vertex..vertex + 1, |_, found| bits = found);
         if let Err(error) = read {
             self.failed.lock().expect("no thread panics in the lock").get_or_insert(error);
         }

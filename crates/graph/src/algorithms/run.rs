@@ -370,10 +370,7 @@ fn pagerank<C: Cell<Value = f64>>(
         && let Some((round, totals)) = results.round(content, key, program.rounds_max())
     {
         let mut values = vec_in_huge_pages(vertices as usize);
-        results.values(0, vertices, |_, bits| {
-            values.push(C::new(f64::from_bits(bits)));
-            Ok(())
-        })?;
+        results.values(0..vertices, |_, bits| values.push(C::new(f64::from_bits(bits))))?;
         begin = Some((round, totals, values));
     }
     let schedule = options.schedule;

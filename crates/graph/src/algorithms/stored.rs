@@ -53,13 +53,12 @@ pub(crate) fn paths(
     let until = (key, graph.catalog().vertices);
     let rounds = external::run(graph, &mut results, pool, &mut program, until)?;
     let (mut reached, mut largest) = (0_u64, 0.0);
-    results.values(0, graph.catalog().vertices, |_, bits| {
+    results.values(0..graph.catalog().vertices, |_, bits| {
         let length = f64::from_bits(bits);
         if length.is_finite() {
             reached += 1;
             largest = length.max(largest);
         }
-        Ok(())
     })?;
     refuse_overflow(largest)?;
     let facts = vec![("vertices reached", reached as f64)];
@@ -80,11 +79,7 @@ pub(crate) fn pagerank(
     // Ranks replace what vertices give along edges.
     let mut sum = 0.0;
     for range in intervals(graph) {
-        let mut values = Vec::with_capacity(range.len());
-        results.values(range.start, range.end, |_, bits| {
-            values.push(f64::from_bits(bits));
-            Ok(())
-        })?;
+        let values = results.collect(range.clone(), f64::from_bits)?;
         graph.degrees_of(range.clone(), |number, [_, degree]| {
             let value = values[(number - range.start) as usize];
             let rank = PageRank::<CellF64>::rank(Vertex { number, degree }, value);
@@ -131,31 +126,30 @@ pub(crate) fn components(
         results.commit(content, key, round, totals)?;
     }
     let mut roots = 0_u64;
-    results.values(0, graph.catalog().vertices, |vertex, label| {
+    results.values(0..graph.catalog().vertices, |vertex, label| {
         roots += u64::from(label as u32 == vertex);
-        Ok(())
     })?;
     labels_of_input(graph, &mut results, key, round)?;
     Ok(computed(results, StoredKind::Labels, round, vec![("components", roots as f64)]))
+}
+
+/// The label of a vertex, in the upper half of its value.
+fn label_of(value: u64) -> u32 {
+    (value >> 32) as u32
 }
 
 /// Pushes, for each vertex, its label in the upper half and, in the lower half, the smallest of
 /// what it and the vertices with this label found along their edges.
 fn gather_at_labels(graph: &Graph, results: &mut Results) -> Result<()> {
     for own in intervals(graph) {
-        let (mut labels, mut least) =
-            (Vec::with_capacity(own.len()), values(results, own.clone())?);
-        results.values(own.start, own.end, |_, value| {
-            labels.push((value >> 32) as u32);
-            Ok(())
-        })?;
-        results.values(0, graph.catalog().vertices, |_, value| {
-            let label = (value >> 32) as u32;
+        let mut least = values(results, own.clone())?;
+        let labels = results.collect(own.clone(), label_of)?;
+        results.values(0..graph.catalog().vertices, |_, value| {
+            let label = label_of(value);
             if own.contains(&label) {
                 let least = &mut least[(label - own.start) as usize];
                 *least = (*least).min(value as u32);
             }
-            Ok(())
         })?;
         let pairs = labels.into_iter().zip(least);
         let mut pairs = pairs.map(|(label, least)| u64::from(label) << 32 | u64::from(least));
@@ -167,11 +161,8 @@ fn gather_at_labels(graph: &Graph, results: &mut Results) -> Result<()> {
 /// Pushes, for each vertex, the smaller of what it and its label have.
 fn follow_labels(graph: &Graph, results: &mut Results) -> Result<()> {
     for own in intervals(graph) {
-        let (mut labels, mut new) = (Vec::with_capacity(own.len()), values(results, own.clone())?);
-        results.values(own.start, own.end, |_, value| {
-            labels.push((value >> 32) as u32);
-            Ok(())
-        })?;
+        let mut new = values(results, own.clone())?;
+        let labels = results.collect(own.clone(), label_of)?;
         // A label is not larger than its vertex.
         for range in intervals(graph).take_while(|range| range.start < own.end) {
             let least = values(results, range.clone())?;
@@ -220,11 +211,10 @@ pub(crate) fn communities(
     let mut used = 0;
     for range in intervals(graph) {
         let seen = Bits::new(range.len() as u32);
-        results.values(0, vertices, |_, label| {
+        results.values(0..vertices, |_, label| {
             if range.contains(&(label as u32)) {
                 seen.set(label as u32 - range.start);
             }
-            Ok(())
         })?;
         used += seen.count();
     }
@@ -241,10 +231,7 @@ pub(crate) fn cores(
 ) -> Result<Computed> {
     let rounds = by_lists::run(graph, &mut results, pool, &Bounds, (key, u32::MAX))?;
     let mut most = 0;
-    results.values(0, graph.catalog().vertices, |_, core| {
-        most = most.max(core);
-        Ok(())
-    })?;
+    results.values(0..graph.catalog().vertices, |_, core| most = most.max(core))?;
     let facts = vec![("largest core number", most as f64)];
     Ok(computed(results, StoredKind::Counts, rounds, facts))
 }
