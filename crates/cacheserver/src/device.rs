@@ -400,11 +400,8 @@ fn store(engine: Engine, share: Share, identity: u64) -> Result<Box<dyn Store>, 
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
-    use prism_cache::cache::Durability;
-
     use super::*;
+    use crate::open::tests::options as usual;
 
     /// An index addresses less than 1 TiB.
     #[test]
@@ -412,15 +409,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("device");
         let options = |size: Option<u64>, item_max: u64| OpenOptions {
-            device: Some(PathBuf::from(&path)),
-            state: None,
             size: size.map(Bytes),
             engine: None,
-            memory: Bytes(16 << 20),
-            index: None,
             item_max,
-            durability: Durability::Crash,
-            writes: None,
+            ..usual(&path, USUAL)
         };
         for item_max in [1 << 10, 1 << 20, 32 << 20] {
             // Not more is made of a larger block device.
@@ -449,17 +441,8 @@ mod tests {
     fn a_shortage_names_the_size_of_the_device() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("device");
-        let options = OpenOptions {
-            device: Some(path.clone()),
-            state: None,
-            size: None,
-            engine: None,
-            memory: Bytes(1 << 50),
-            index: Some(Bytes(1 << 20)),
-            item_max: 32 << 20,
-            durability: Durability::Crash,
-            writes: None,
-        };
+        let (memory, index) = (Bytes(1 << 50), Some(Bytes(1 << 20)));
+        let options = OpenOptions { memory, index, item_max: 32 << 20, ..usual(&path, USUAL) };
         // Its buffers have 256 GiB.
         let geometry = geometry(SIZE_MAX, 32 << 20).unwrap();
         let error = options.refuse_shortage(&path, &geometry).expect_err("no such disk");

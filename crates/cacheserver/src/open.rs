@@ -306,13 +306,14 @@ impl Engine {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use prism_base::Nanos;
     use prism_cache::items::{Lookup, Meta, NewItem};
 
     use super::*;
 
-    fn options(path: &Path, engine: Engine) -> OpenOptions {
+    /// A cache of 64 MiB in a file.
+    pub(crate) fn options(path: &Path, engine: Engine) -> OpenOptions {
         let device = Some(path.to_owned());
         OpenOptions {
             device,

@@ -202,11 +202,8 @@ fn unusable(path: &Path, source: io::Error) -> ServerError {
 
 #[cfg(test)]
 mod tests {
-    use prism_base::Bytes;
-    use prism_cache::cache::Durability;
-
     use super::*;
-    use crate::open::{Engine, OpenOptions};
+    use crate::open::{Engine, OpenOptions, tests};
 
     /// What another program has written is not overwritten, and no device is made.
     #[test]
@@ -214,15 +211,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [device, state] = ["device", "state"].map(|name| folder.path().join(name));
         let options = |state: &Path| OpenOptions {
-            device: Some(device.clone()),
             state: Some(state.to_owned()),
-            size: Some(Bytes(64 << 20)),
-            engine: Some(Engine::Raw),
-            memory: Bytes(16 << 20),
-            index: None,
-            item_max: 1 << 18,
-            durability: Durability::Crash,
-            writes: None,
+            ..tests::options(&device, Engine::Raw)
         };
         let refused = |state: &Path, part: &str| {
             let error = options(state).open().map(drop).expect_err(part).to_string();
