@@ -13,21 +13,30 @@ use prism_ssd::DriveSpec;
 
 use crate::resume::plan;
 
-/// Runs an algorithm on the graph of a file; its figures and all values.
-fn run(algorithm: Algorithm, edges: &Path, drive: Option<&DriveSpec>) -> (Run, Vec<Value>) {
-    let ranks = algorithm == Algorithm::Pagerank;
-    let run = RunPlan {
+/// An algorithm of which only these options are given.
+fn algorithm_with(
+    algorithm: Algorithm,
+    iterations: Option<u32>,
+    checkpoint: Option<u32>,
+) -> RunPlan {
+    RunPlan {
         algorithm,
-        iterations: ranks.then_some(3),
+        iterations,
         source: None,
         damping: None,
         tolerance: None,
         graphchi_compat: false,
         asynchronous: false,
         single_precision: false,
-        checkpoint: ranks.then_some(1),
+        checkpoint,
         restart: false,
-    };
+    }
+}
+
+/// Runs an algorithm on the graph of a file; its figures and all values.
+fn run(algorithm: Algorithm, edges: &Path, drive: Option<&DriveSpec>) -> (Run, Vec<Value>) {
+    let ranks = algorithm == Algorithm::Pagerank;
+    let run = algorithm_with(algorithm, ranks.then_some(3), ranks.then_some(1));
     let show = Show { output: None, top: Some(3), histogram: false, memory: Bytes(64 << 20) };
     let edges = InMemory { path: edges, plan: &plan(), drive };
     let done = run.run_in_memory(&edges, &show, &Serial, &Progress::hidden(), |graph, column| {
@@ -89,18 +98,7 @@ fn a_graph_in_intervals_is_streamed_from_a_drive() {
     let ingest = IngestPlan { run_memory: Some(Bytes(16 << 20)), ..plan() };
     let spec = DriveSpec::preset("dc-tlc").unwrap();
     let edges = InMemory { path: &path, plan: &ingest, drive: Some(&spec) };
-    let run = RunPlan {
-        algorithm: Algorithm::Cdlp,
-        iterations: Some(2),
-        source: None,
-        damping: None,
-        tolerance: None,
-        graphchi_compat: false,
-        asynchronous: false,
-        single_precision: false,
-        checkpoint: None,
-        restart: false,
-    };
+    let run = algorithm_with(Algorithm::Cdlp, Some(2), None);
     for memory in [6_u64, 8, 12, 24] {
         let show =
             Show { output: None, top: Some(0), histogram: false, memory: Bytes(memory << 20) };
