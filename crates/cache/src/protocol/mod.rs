@@ -90,44 +90,54 @@ impl Default for Settings {
 }
 
 macro_rules! counters {
-    ($($name:ident),* $(,)?) => {
+    ([$($of_commands:ident),* $(,)?], $($name:ident),* $(,)?) => {
         /// What happened since the server began, by the names of the command `stats`.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[allow(missing_docs, reason = "the names are memcached's")]
         pub struct Counters {
+            $(pub $of_commands: u64,)*
             $(pub $name: u64,)*
+        }
+
+        impl Counters {
+            /// What commands did, by name, in memcached's order.
+            pub(crate) fn of_commands(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($of_commands), self.$of_commands)),*].into_iter()
+            }
         }
     };
 }
 
 counters!(
+    [
+        cmd_get,
+        cmd_set,
+        cmd_flush,
+        cmd_touch,
+        cmd_meta,
+        get_hits,
+        get_misses,
+        get_expired,
+        get_flushed,
+        delete_misses,
+        delete_hits,
+        incr_misses,
+        incr_hits,
+        decr_misses,
+        decr_hits,
+        cas_misses,
+        cas_hits,
+        cas_badval,
+        touch_hits,
+        touch_misses,
+        store_too_large,
+        store_no_memory,
+        auth_cmds,
+        auth_errors,
+    ],
     curr_connections,
     total_connections,
     rejected_connections,
-    cmd_get,
-    cmd_set,
-    cmd_flush,
-    cmd_touch,
-    cmd_meta,
-    get_hits,
-    get_misses,
-    get_expired,
-    get_flushed,
-    delete_misses,
-    delete_hits,
-    incr_misses,
-    incr_hits,
-    decr_misses,
-    decr_hits,
-    cas_misses,
-    cas_hits,
-    cas_badval,
-    touch_hits,
-    touch_misses,
-    store_too_large,
-    store_no_memory,
-    auth_cmds,
-    auth_errors,
     idle_kicks,
     bytes_read,
     bytes_written,

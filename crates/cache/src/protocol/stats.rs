@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use prism_base::Nanos;
 
-use super::{ConnectionReport, Counters, Report, ReportPart, Shared, numbers};
+use super::{ConnectionReport, Report, ReportPart, Shared, numbers};
 use crate::items::Items;
 
 fn line(out: &mut Vec<u8>, name: &str, value: &dyn Display) {
@@ -167,7 +167,7 @@ pub fn general(len: u64, shared: &Shared, report: &Report) -> Vec<(&'static str,
     let whole = |name| report.whole(name).unwrap_or(0);
     let numbers = of_connections(shared)
         .into_iter()
-        .chain(of_commands(counters))
+        .chain(counters.of_commands())
         .chain(idle_kicks.into_iter().filter(|_| settings.idle_timeout > 0))
         .chain([
             ("bytes_read", counters.bytes_read),
@@ -214,35 +214,6 @@ fn of_connections(shared: &Shared) -> [(&'static str, u64); 13] {
         ("read_buf_bytes_free", 0),
         ("read_buf_oom", 0),
         ("reserved_fds", 0),
-    ]
-}
-
-fn of_commands(counters: &Counters) -> [(&'static str, u64); 24] {
-    [
-        ("cmd_get", counters.cmd_get),
-        ("cmd_set", counters.cmd_set),
-        ("cmd_flush", counters.cmd_flush),
-        ("cmd_touch", counters.cmd_touch),
-        ("cmd_meta", counters.cmd_meta),
-        ("get_hits", counters.get_hits),
-        ("get_misses", counters.get_misses),
-        ("get_expired", counters.get_expired),
-        ("get_flushed", counters.get_flushed),
-        ("delete_misses", counters.delete_misses),
-        ("delete_hits", counters.delete_hits),
-        ("incr_misses", counters.incr_misses),
-        ("incr_hits", counters.incr_hits),
-        ("decr_misses", counters.decr_misses),
-        ("decr_hits", counters.decr_hits),
-        ("cas_misses", counters.cas_misses),
-        ("cas_hits", counters.cas_hits),
-        ("cas_badval", counters.cas_badval),
-        ("touch_hits", counters.touch_hits),
-        ("touch_misses", counters.touch_misses),
-        ("store_too_large", counters.store_too_large),
-        ("store_no_memory", counters.store_no_memory),
-        ("auth_cmds", counters.auth_cmds),
-        ("auth_errors", counters.auth_errors),
     ]
 }
 
