@@ -1,5 +1,7 @@
 //! Options of a call, which the package passes as one dictionary, and their names in messages.
 
+use std::fmt::Display;
+
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 
@@ -18,6 +20,30 @@ where
     fn extract(options: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         T::extract(options).map(Self).map_err(|error| named(&options, error))
     }
+}
+
+/// The value of the argument `name`, whose text `parse` reads.
+///
+/// # Errors
+/// Its error, with the name of the argument.
+pub fn parsed<T, E: Display>(
+    name: &str,
+    text: &str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, Failure> {
+    parse(text).map_err(|error| Failure::argument(name, error))
+}
+
+/// As [`parsed`], of an argument that need not be given.
+///
+/// # Errors
+/// As [`parsed`].
+pub fn parsed_if_any<T, E: Display>(
+    name: &str,
+    text: Option<&str>,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<Option<T>, Failure> {
+    text.map(|text| parsed(name, text, parse)).transpose()
 }
 
 /// The exception for what `error` says of one of the options.

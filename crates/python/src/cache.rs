@@ -8,7 +8,7 @@ use prism_present::cache::{Study, document, json, page};
 use prism_present::{Env, Step};
 use pyo3::prelude::*;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, parsed, parsed_if_any};
 use crate::error::Failure;
 use crate::results::Results;
 use crate::watch;
@@ -29,14 +29,6 @@ pub struct CacheOptions {
     seed: u64,
 }
 
-fn bytes(name: &str, text: &str) -> Result<Bytes, Failure> {
-    Bytes::parse(text).map_err(|error| Failure::argument(name, error))
-}
-
-fn rate(text: &str) -> Result<Bytes, Failure> {
-    Bytes::parse_rate(text).map_err(|what| Failure::argument("max_writes", what))
-}
-
 /// Checks that a number is from 1 to `most`.
 fn within(name: &str, number: u32, most: u32) -> Result<u32, Failure> {
     match number {
@@ -50,15 +42,15 @@ fn within(name: &str, number: u32, most: u32) -> Result<u32, Failure> {
 
 impl CacheOptions {
     fn study(self) -> Result<Study, Failure> {
-        let sizes = self.sizes.iter().map(|size| bytes("size", size));
+        let sizes = self.sizes.iter().map(|size| parsed("size", size, Bytes::parse));
         Ok(Study {
             engines: self.engines,
             sizes: sizes.collect::<Result<_, _>>()?,
             spare: within("spare", self.spare, 90)?,
-            max_writes: self.max_writes.map(|text| rate(&text)).transpose()?,
-            slab: bytes("slab", &self.slab)?,
+            max_writes: parsed_if_any("max_writes", self.max_writes.as_deref(), Bytes::parse_rate)?,
+            slab: parsed("slab", &self.slab, Bytes::parse)?,
             channels: within("channels", self.channels, 64)?,
-            memory: bytes("memory", &self.memory)?,
+            memory: parsed("memory", &self.memory, Bytes::parse)?,
             items: self.items,
             cycles: within("cycles", self.cycles, u32::MAX)?,
         })
@@ -75,8 +67,7 @@ pub fn simulate_caches(
     options: Arguments<CacheOptions>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
-    let etc = etc.map(EtcConfig::parse).transpose();
-    let etc = etc.map_err(|what| Failure::argument("etc", what))?;
+    let etc = parsed_if_any("etc", etc, EtcConfig::parse)?;
     let seed = options.0.seed;
     let study = options.0.study()?;
     watch::run(py, progress, [], |env| {

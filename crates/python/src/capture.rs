@@ -8,6 +8,7 @@ use prism_base::{Bytes, Named};
 use prism_host::capture::{self, Backend, Capture, CaptureError, CaptureSpec};
 use pyo3::prelude::*;
 
+use crate::arguments::parsed;
 use crate::error::Failure;
 use crate::trace::Trace;
 use crate::watch;
@@ -67,7 +68,7 @@ pub fn start_capture(
         })
     };
     let backend = backend.map(backend_of).transpose()?;
-    let buffer = Bytes::parse(buffer).map_err(|error| Failure::argument("buffer", error))?;
+    let buffer = parsed("buffer", buffer, Bytes::parse)?;
     let spec = CaptureSpec { devices, backend, buffer };
     watch::run(py, None, [], |_| {
         let running = Mutex::new(Some(capture::start(&spec)?));

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use prism_base::Nanos;
 use prism_present::DriveChoice;
 use prism_present::drive_choice::{parse_capacity, parse_kind, parse_override};
 use prism_present::initial_state::{parse_state, parse_state_file};
 use prism_ssd::DriveSpec;
 use pyo3::prelude::*;
 
+use crate::arguments::{parsed, parsed_if_any};
 use crate::error::Failure;
-use crate::trace::nanos;
 use crate::watch::{INLINE_DEVICE, InlineDrive};
 
 /// A drive and its initial state, as a dictionary of Python.
@@ -35,27 +36,18 @@ impl DeviceOptions {
     /// # Errors
     /// [`Failure`] naming the argument.
     pub fn choice(self) -> Result<(DriveChoice, Option<InlineDrive>), Failure> {
-        let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
         let text = self.text;
-        let overrides = self.overrides.iter().map(|text| parse_override(text)).collect();
-        let save = self.save_state.map(|path| parse_state_file(&path.to_string_lossy()));
+        let overrides = self.overrides.iter().map(|text| parsed("set", text, parse_override));
+        let save = self.save_state.as_ref().map(|path| path.to_string_lossy());
         let choice = DriveChoice {
             name: if text.is_some() { INLINE_DEVICE.to_owned() } else { self.name },
-            capacity: self
-                .capacity
-                .map(|text| parse_capacity(&text))
-                .transpose()
-                .map_err(wrong("capacity"))?,
-            state: parse_state(&self.state).map_err(wrong("state"))?,
-            save_state: save.transpose().map_err(wrong("save_state"))?,
-            faults: self
-                .faults
-                .map(|text| parse_kind(&text))
-                .transpose()
-                .map_err(wrong("faults"))?,
+            capacity: parsed_if_any("capacity", self.capacity.as_deref(), parse_capacity)?,
+            state: parsed("state", &self.state, parse_state)?,
+            save_state: parsed_if_any("save_state", save.as_deref(), parse_state_file)?,
+            faults: parsed_if_any("faults", self.faults.as_deref(), parse_kind)?,
             wear: self.wear,
-            retention: self.retention.map(|text| nanos("retention", &text)).transpose()?,
-            overrides: Result::<_, String>::from_iter::<Vec<_>>(overrides).map_err(wrong("set"))?,
+            retention: parsed_if_any("retention", self.retention.as_deref(), Nanos::parse)?,
+            overrides: overrides.collect::<Result<_, _>>()?,
         };
         Ok((choice, text.map(|text| (INLINE_DEVICE, text))))
     }

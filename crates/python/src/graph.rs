@@ -19,7 +19,7 @@ use prism_present::Env;
 use prism_ssd::DriveSpec;
 use pyo3::prelude::*;
 
-use crate::arguments::{Arguments, in_arguments};
+use crate::arguments::{Arguments, in_arguments, parsed, parsed_if_any};
 use crate::error::Failure;
 use crate::table::Table;
 use crate::watch::{self, PythonEnv};
@@ -102,10 +102,6 @@ fn keep(keep: bool) -> Keep {
     if keep { Keep::Keep } else { Keep::Drop }
 }
 
-fn bytes(name: &str, text: &str) -> Result<Bytes, Failure> {
-    Bytes::parse(text).map_err(|error| Failure::argument(name, error))
-}
-
 fn threads(threads: usize) -> Result<usize, Failure> {
     match threads {
         1..=64 => Ok(threads),
@@ -115,21 +111,18 @@ fn threads(threads: usize) -> Result<usize, Failure> {
 
 impl IngestOptions {
     fn plan(self) -> Result<IngestPlan, Failure> {
-        let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
-        let format = self.format.map(|text| parse_format(&text)).transpose();
-        let columns = self.columns.map(|text| parse_columns(&text)).transpose();
-        let run_memory = self.run_memory.map(|text| parse_run_memory(&text)).transpose();
+        let run_memory = self.run_memory.as_deref();
         Ok(IngestPlan {
             directed: self.directed,
             weighted: self.weighted,
-            format: format.map_err(wrong("format"))?,
-            columns: columns.map_err(wrong("columns"))?,
+            format: parsed_if_any("format", self.format.as_deref(), parse_format)?,
+            columns: parsed_if_any("columns", self.columns.as_deref(), parse_columns)?,
             vertices: self.vertices,
             duplicates: keep(self.keep_duplicates),
             loops: keep(self.keep_self_loops),
-            memory: bytes("memory", &self.memory)?,
-            run_memory: run_memory.map_err(wrong("run_memory"))?,
-            order: parse_order(&self.order).map_err(wrong("order"))?,
+            memory: parsed("memory", &self.memory, Bytes::parse)?,
+            run_memory: parsed_if_any("run_memory", run_memory, parse_run_memory)?,
+            order: parsed("order", &self.order, parse_order)?,
             restart: self.restart,
             save_every: SAVE_EVERY,
         })
@@ -200,8 +193,7 @@ pub fn graph_run(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, Option<Table>)> {
     let options = options.0;
-    let algorithm = parse_algorithm(algorithm);
-    let algorithm = algorithm.map_err(|what| Failure::argument("algorithm", what))?;
+    let algorithm = parsed("algorithm", algorithm, parse_algorithm)?;
     if options.checkpoint == Some(0) {
         return Err(Failure::argument("checkpoint", "give a number of at least 1").into());
     }
@@ -221,7 +213,7 @@ pub fn graph_run(
         output: options.output.as_deref(),
         top: options.top,
         histogram: options.histogram,
-        memory: bytes("memory", &options.memory)?,
+        memory: parsed("memory", &options.memory, Bytes::parse)?,
     };
     let threads = threads(options.threads)?;
     if edges.is_some() != (store.as_os_str() == MEMORY) {
@@ -262,7 +254,7 @@ pub fn graph_info(py: Python<'_>, store: PathBuf) -> PyResult<String> {
 /// Reads all of a graph and checks it; returns what was found, as JSON.
 #[pyfunction]
 pub fn graph_verify(py: Python<'_>, store: PathBuf, memory: &str) -> PyResult<String> {
-    let memory = bytes("memory", memory)?;
+    let memory = parsed("memory", memory, Bytes::parse)?;
     watch::run(py, None, [], |env| {
         let found =
             Verified::of(&store, memory, &WatchedPool { env, threads: 1 }, &env.progress())?;
@@ -273,7 +265,7 @@ pub fn graph_verify(py: Python<'_>, store: PathBuf, memory: &str) -> PyResult<St
 /// Writes the edges of a graph to a file as text.
 #[pyfunction]
 pub fn graph_export(py: Python<'_>, store: PathBuf, output: PathBuf, memory: &str) -> PyResult<()> {
-    let memory = bytes("memory", memory)?;
+    let memory = parsed("memory", memory, Bytes::parse)?;
     watch::run(py, None, [], |env| Ok(export(&store, &output, memory, &env.progress())?))
 }
 

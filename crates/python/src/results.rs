@@ -13,7 +13,7 @@ use prism_report::{Block, Document, Style, html, terminal};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, parsed};
 use crate::device::DeviceOptions;
 use crate::error::Failure;
 use crate::frames;
@@ -142,16 +142,15 @@ pub fn report(
     against_device: Option<(String, Option<String>)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
-    let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
     let (drive, inline) = device.0.choice()?;
     let (named, against_text) = against_device.unzip();
     let inline_against = against_text.flatten().map(|text| (INLINE_AGAINST, text));
     let against_device = inline_against.as_ref().map(|(name, _)| (*name).to_owned()).or(named);
     let inline = inline.into_iter().chain(inline_against);
     let options = options.0;
-    let pace = parse_pace(&options.pace).map_err(wrong("pace"))?;
-    let passes = parse_passes(&options.passes).map_err(wrong("passes"))?;
-    let what_ifs = parse_what_ifs(&options.what_if).map_err(wrong("what_if"))?;
+    let pace = parsed("pace", &options.pace, parse_pace)?;
+    let passes = parsed("passes", &options.passes, parse_passes)?;
+    let what_ifs = parsed("what_if", &options.what_if, parse_what_ifs)?;
     let trace: &Trace = trace.get();
     let against_trace: Option<&Trace> = against_trace.as_ref().map(|other| other.get());
     let other = match (against_trace, against_device) {

@@ -7,7 +7,7 @@ use prism_workload::Finished;
 use prism_workload::fio::{self, AtReadOnly, JobReader, Section};
 use pyo3::prelude::*;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, parsed_if_any};
 use crate::device::DeviceOptions;
 use crate::error::Failure;
 use crate::requests::RequestTable;
@@ -42,8 +42,8 @@ pub fn simulate(
     let options = options.0;
     let JobOptions { arguments, texts, seed, until_read_only, charts, requests, .. } = options;
     let sections = jobs(&arguments, &texts)?;
-    let op = options.over_provisioning.map(|text| over_provisioning::parse(&text)).transpose();
-    let op = op.map_err(|what| Failure::argument("over_provisioning", what))?;
+    let op = options.over_provisioning.as_deref();
+    let op = parsed_if_any("over_provisioning", op, over_provisioning::parse)?;
     let plan = Plan { drive, seed, op, settings: Vec::new() };
     watch::run(py, progress, inline, |env| {
         let setup = plan.setup(&sections, env)?;

@@ -13,16 +13,13 @@ use prism_report::Document;
 use pyo3::prelude::*;
 use serde_json::Value;
 
+use crate::arguments::{parsed, parsed_if_any};
 use crate::error::Failure;
 use crate::results::Results;
 use crate::watch;
 
 fn results(json: Value, document: Document) -> Results {
     Results::new(json, document.clone(), document)
-}
-
-fn wrong(name: &'static str) -> impl Fn(String) -> Failure {
-    move |what| Failure::argument(name, what)
 }
 
 /// Compares the simulation with theory and data sheets, as `prism validate` does.
@@ -50,8 +47,8 @@ pub fn calc_cleaning(
     seed: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
-    let shares: Result<Vec<f64>, String> = utilization.iter().map(|u| parse_share(u)).collect();
-    let shares = shares.map_err(wrong("utilization"))?;
+    let shares = utilization.iter().map(|text| parsed("utilization", text, parse_share));
+    let shares = shares.collect::<Result<Vec<f64>, _>>()?;
     watch::run(py, progress, [], |env| {
         let done = cleaning::run(&shares, pages_per_block, seed, env)?;
         let json = cleaning::json(&done, pages_per_block, seed);
@@ -70,9 +67,9 @@ pub fn calc_lifetime(
     write_amplification: f64,
     rate: &str,
 ) -> PyResult<Results> {
-    let capacity = Bytes::parse(capacity).map_err(|error| wrong("capacity")(error.to_string()))?;
-    let rate = Bytes::parse_rate(rate).map_err(wrong("rate"))?;
-    let cell = cell.map(|cell| parse_cell(cell).map_err(wrong("cell"))).transpose()?;
+    let capacity = parsed("capacity", capacity, Bytes::parse)?;
+    let rate = parsed("rate", rate, Bytes::parse_rate)?;
+    let cell = parsed_if_any("cell", cell, parse_cell)?;
     let cycles = match (cycles, cell) {
         (Some(cycles), None) => cycles,
         (None, Some(cell)) => usual_cycles(cell),
@@ -102,8 +99,8 @@ pub fn reproduce(
     seed: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
-    let paper = Paper::parse(paper).map_err(wrong("paper"))?;
-    let scale = parse_scale(scale).map_err(wrong("scale"))?;
+    let paper = parsed("paper", paper, Paper::parse)?;
+    let scale = parsed("scale", scale, parse_scale)?;
     watch::run(py, progress, [], |env| {
         let traces = Traces::find(paper, &traces, Path::is_file)?;
         let load = |spec| {

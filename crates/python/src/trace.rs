@@ -16,7 +16,7 @@ use prism_trace::{Format, LogicalBlock, Records, Source, Symbols, TraceInfo};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, parsed, parsed_if_any};
 use crate::error::Failure;
 use crate::requests::{RECORDS, record_batch};
 use crate::table::{schema_capsule, stream};
@@ -173,7 +173,7 @@ pub fn read_trace(
         map,
         blkparse_format,
         nvme_block: block_size.as_deref().map(block_of).transpose()?,
-        disorder: disorder.as_deref().map(|text| nanos("disorder", text)).transpose()?,
+        disorder: parsed_if_any("disorder", disorder.as_deref(), Nanos::parse)?,
         phase,
         source,
     };
@@ -201,22 +201,17 @@ pub struct Generated {
 
 impl Generated {
     fn options(self) -> Result<GenerateOptions, Failure> {
-        let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
-        let bytes = |name: &'static str, text: &str| {
-            Bytes::parse(text).map_err(|error| Failure::argument(name, error))
-        };
-        let sizes = self.sizes.iter().map(|text| parse_size(text).map_err(wrong("size")));
-        let arrival = self.arrival.map(|text| parse_arrival(&text)).transpose();
+        let sizes = self.sizes.iter().map(|text| parsed("size", text, parse_size));
         Ok(GenerateOptions {
-            pattern: parse_pattern(&self.pattern).map_err(wrong("pattern"))?,
+            pattern: parsed("pattern", &self.pattern, parse_pattern)?,
             requests: self.requests,
-            span: bytes("span", &self.span)?,
-            align: bytes("align", &self.align)?,
+            span: parsed("span", &self.span, Bytes::parse)?,
+            align: parsed("align", &self.align, Bytes::parse)?,
             sizes: sizes.collect::<Result<_, _>>()?,
             reads: self.reads,
             discards: self.discards,
             flush_every: self.flush_every,
-            arrival: arrival.map_err(wrong("arrival"))?,
+            arrival: parsed_if_any("arrival", self.arrival.as_deref(), parse_arrival)?,
             seed: self.seed,
         })
     }
@@ -246,15 +241,6 @@ fn format_of(name: &str) -> Result<Format, Failure> {
 }
 
 fn block_of(text: &str) -> Result<LogicalBlock, Failure> {
-    let wrong = |error: &dyn std::fmt::Display| Failure::argument("block_size", error);
-    let size = Bytes::parse(text).map_err(|error| wrong(&error))?;
-    LogicalBlock::new(size).map_err(|error| wrong(&error))
-}
-
-/// The time `text` of the argument `name`.
-///
-/// # Errors
-/// [`Failure`] if it is no time.
-pub fn nanos(name: &str, text: &str) -> Result<Nanos, Failure> {
-    Nanos::parse(text).map_err(|error| Failure::argument(name, error))
+    let size = parsed("block_size", text, Bytes::parse)?;
+    LogicalBlock::new(size).map_err(|error| Failure::argument("block_size", error))
 }

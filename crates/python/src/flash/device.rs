@@ -11,7 +11,7 @@ use prism_ssd::DriveSpec;
 use pyo3::prelude::*;
 
 use super::{Once, closed, failed, file_failed, opened_by};
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, parsed};
 use crate::device::device_text;
 use crate::error::Failure;
 
@@ -173,8 +173,7 @@ impl FlashDevice {
         capacity: &str,
         over_provisioning: u32,
     ) -> PyResult<FlashShare> {
-        let capacity =
-            Bytes::parse(capacity).map_err(|error| Failure::argument("capacity", error))?;
+        let capacity = parsed("capacity", capacity, Bytes::parse)?;
         let device = self.get()?;
         let wanted = Allocation::new(capacity, over_provisioning);
         let share = py.detach(|| device.allocate(name, wanted)).map_err(failed)?;
