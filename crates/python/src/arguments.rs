@@ -46,6 +46,18 @@ pub fn parsed_if_any<T, E: Display>(
     text.map(|text| parsed(name, text, parse)).transpose()
 }
 
+/// The value called `name` of `values`.
+///
+/// # Errors
+/// If there is none.
+pub fn chosen<T: Copy>(argument: &str, name: &str, values: &[(&str, T)]) -> Result<T, Failure> {
+    let found = values.iter().find(|(other, _)| *other == name);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+        Failure::argument(argument, format!("{name:?} is unknown; known are {}", names.join(", ")))
+    })
+}
+
 /// The exception for what `error` says of one of the options.
 fn named(options: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = options.py();

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{Field, Schema};
 use prism_base::Bytes;
-use prism_graph::algorithms::frontier::UNREACHED;
 use prism_graph::algorithms::{Column, StoredKind, Value};
 use prism_graph::pool::Job;
 use prism_graph::{Graph, GraphError, Keep, Pool};
@@ -277,48 +276,24 @@ fn table(graph: &mut Graph, column: &Column) -> Result<Table, GraphError> {
         order.push(vertex);
         Ok(())
     })?;
-    let vertices = || order.iter().copied();
-    let finite = |value: f64| Some(value).filter(|value| value.is_finite());
-    let values: ArrayRef = match column {
-        Column::Reals(values) => {
-            let value = |vertex: u32| finite(values[vertex as usize]);
-            Arc::new(vertices().map(value).collect::<Float64Array>())
-        }
-        Column::Levels(levels) => {
-            let level =
-                |vertex: u32| Some(levels[vertex as usize]).filter(|&level| level != UNREACHED);
-            Arc::new(vertices().map(level).collect::<UInt32Array>())
-        }
-        Column::Labels(labels) => {
-            let label = |vertex: u32| Some(ids[labels[vertex as usize] as usize]);
-            Arc::new(vertices().map(label).collect::<UInt64Array>())
-        }
-        Column::Counts(counts) => {
-            let count = |vertex: u32| Some(counts[vertex as usize]);
-            Arc::new(vertices().map(count).collect::<UInt64Array>())
-        }
-        Column::SmallCounts(counts) => {
-            let count = |vertex: u32| Some(counts[vertex as usize].into());
-            Arc::new(vertices().map(count).collect::<UInt64Array>())
-        }
-        // The same types as in memory.
-        Column::Stored(stored) => match stored.kind {
-            StoredKind::Reals => {
-                let value = |vertex| finite(column.number(vertex));
-                Arc::new(vertices().map(value).collect::<Float64Array>())
-            }
-            StoredKind::Levels => {
-                let level = |vertex| finite(column.number(vertex)).map(|level| level as u32);
-                Arc::new(vertices().map(level).collect::<UInt32Array>())
-            }
-            StoredKind::Counts | StoredKind::Labels => {
-                let value = |vertex| match column.value(vertex, &|_| 0) {
-                    Value::Whole(value) => Some(value),
-                    Value::Real(_) => None,
-                };
-                Arc::new(vertices().map(value).collect::<UInt64Array>())
-            }
-        },
+    let number = |vertex| Some(column.number(vertex)).filter(|number| number.is_finite());
+    let level = |vertex| number(vertex).map(|level| level as u32);
+    let whole = |vertex| match column.value(vertex, &|rank| ids[rank as usize]) {
+        Value::Whole(value) => Some(value),
+        Value::Real(_) => None,
+    };
+    let has_levels = match column {
+        Column::Levels(_) => true,
+        Column::Stored(stored) => stored.kind == StoredKind::Levels,
+        _ => false,
+    };
+    let vertices = order.into_iter();
+    let values: ArrayRef = if column.is_real() {
+        Arc::new(vertices.map(number).collect::<Float64Array>())
+    } else if has_levels {
+        Arc::new(vertices.map(level).collect::<UInt32Array>())
+    } else {
+        Arc::new(vertices.map(whole).collect::<UInt64Array>())
     };
     column.check()?;
     let kinds = [

@@ -11,7 +11,7 @@ use prism_ssd::DriveSpec;
 use pyo3::prelude::*;
 
 use super::{Once, closed, failed, file_failed, opened_by};
-use crate::arguments::{Arguments, parsed};
+use crate::arguments::{Arguments, chosen, parsed};
 use crate::device::device_text;
 use crate::error::Failure;
 
@@ -55,6 +55,12 @@ pub struct SessionOptions {
     read_only: bool,
 }
 
+const ENGINES: [(&str, EngineChoice); 3] = [
+    ("best", EngineChoice::Best),
+    ("uring", EngineChoice::Uring),
+    ("portable", EngineChoice::Portable),
+];
+
 impl SessionOptions {
     fn options(&self) -> Result<Options, Failure> {
         let timing = self.timing.as_ref().map(|(name, text)| {
@@ -67,15 +73,7 @@ impl SessionOptions {
     }
 
     fn settings(&self) -> Result<Settings, Failure> {
-        let engine = match self.engine.as_str() {
-            "best" => EngineChoice::Best,
-            "uring" => EngineChoice::Uring,
-            "portable" => EngineChoice::Portable,
-            other => {
-                let what = format!("{other:?} is unknown; known are best, uring, portable");
-                return Err(Failure::argument("engine", what));
-            }
-        };
+        let engine = chosen("engine", &self.engine, &ENGINES)?;
         let access = if self.read_only { Access::Read } else { Access::Write };
         Ok(Settings { engine, depth: self.depth, access, preallocate: self.preallocate })
     }

@@ -73,7 +73,7 @@ macro_rules! of_any {
 #[pyclass(module = "prism._prism", frozen)]
 pub struct CommandQueue(Mutex<Option<Commands>>, u32);
 
-fn full() -> PyErr {
+fn full<E>(_: E) -> PyErr {
     failed(FlashError::Busy { what: "the queue is full; take a completion first".into() })
 }
 
@@ -81,36 +81,28 @@ fn other_level() -> PyErr {
     failed(FlashError::Invalid { what: "the level of this queue has no such command".into() })
 }
 
-fn check(depth: usize) -> PyResult<()> {
-    match depth {
-        0 => Err(failed(FlashError::Invalid {
-            what: "depth: a queue has at least 1 command".into(),
-        })),
-        _ => Ok(()),
-    }
-}
-
 impl CommandQueue {
-    fn new(commands: Commands) -> Self {
-        Self(Mutex::new(Some(commands)), std::process::id())
+    fn new(depth: usize, commands: impl FnOnce() -> Commands) -> PyResult<Self> {
+        if depth == 0 {
+            let what = "depth: a queue has at least 1 command".into();
+            return Err(failed(FlashError::Invalid { what }));
+        }
+        Ok(Self(Mutex::new(Some(commands())), std::process::id()))
     }
 
     /// A queue of the raw level.
     pub fn of_raw(raw: Arc<Raw>, depth: usize) -> PyResult<Self> {
-        check(depth)?;
-        Ok(Self::new(Commands::Raw(raw::Queue::new(raw, depth))))
+        Self::new(depth, || Commands::Raw(raw::Queue::new(raw, depth)))
     }
 
     /// A queue of the function level.
     pub fn of_function(function: Arc<Function>, depth: usize) -> PyResult<Self> {
-        check(depth)?;
-        Ok(Self::new(Commands::Function(function::Queue::new(function, depth))))
+        Self::new(depth, || Commands::Function(function::Queue::new(function, depth)))
     }
 
     /// A queue of the policy level.
     pub fn of_policy(policy: Arc<Policy>, depth: usize) -> PyResult<Self> {
-        check(depth)?;
-        Ok(Self::new(Commands::Policy(policy::Queue::new(policy, depth))))
+        Self::new(depth, || Commands::Policy(policy::Queue::new(policy, depth)))
     }
 
     /// Runs `call` without the interpreter's lock.
@@ -157,10 +149,10 @@ impl CommandQueue {
         let (at, data) = (at.0, to_fill(&buffer)?);
         self.call(py, |commands| match commands {
             Commands::Raw(queue) => {
-                queue.submit(raw::Command::Read { at, offset, data }, tag).map_err(|_| full())
+                queue.submit(raw::Command::Read { at, offset, data }, tag).map_err(full)
             }
             Commands::Function(queue) if offset == 0 => {
-                queue.submit_read(at, data, tag).map_err(|_| full())
+                queue.submit_read(at, data, tag).map_err(full)
             }
             Commands::Function(_) => {
                 let what = "offset: the function level reads from the beginning of a page".into();
@@ -182,10 +174,10 @@ impl CommandQueue {
         let (at, data) = (at.0, to_write(&data)?);
         self.call(py, |commands| match commands {
             Commands::Raw(queue) => {
-                queue.submit(raw::Command::Write { at, data, oob }, tag).map_err(|_| full())
+                queue.submit(raw::Command::Write { at, data, oob }, tag).map_err(full)
             }
             Commands::Function(queue) => {
-                queue.submit_write_with_oob(at, data, oob, tag).map_err(|_| full())
+                queue.submit_write_with_oob(at, data, oob, tag).map_err(full)
             }
             Commands::Policy(_) => Err(other_level()),
         })
@@ -195,12 +187,8 @@ impl CommandQueue {
     fn erase(&self, py: Python<'_>, at: AddressArgument, tag: u64) -> PyResult<()> {
         let at = at.0;
         self.call(py, |commands| match commands {
-            Commands::Raw(queue) => {
-                queue.submit(raw::Command::Erase { at }, tag).map_err(|_| full())
-            }
-            Commands::Function(queue) => {
-                queue.submit_trim(at, Unit::Block, tag).map_err(|_| full())
-            }
+            Commands::Raw(queue) => queue.submit(raw::Command::Erase { at }, tag).map_err(full),
+            Commands::Function(queue) => queue.submit_trim(at, Unit::Block, tag).map_err(full),
             Commands::Policy(_) => Err(other_level()),
         })
     }
@@ -209,7 +197,7 @@ impl CommandQueue {
     fn read(&self, py: Python<'_>, at: u64, buffer: Bound<'_, PyAny>, tag: u64) -> PyResult<()> {
         let data = to_fill(&buffer)?;
         self.call(py, |commands| match commands {
-            Commands::Policy(queue) => queue.submit(at, data, tag).map_err(|_| full()),
+            Commands::Policy(queue) => queue.submit(at, data, tag).map_err(full),
             _ => Err(other_level()),
         })
     }
@@ -226,7 +214,7 @@ impl CommandQueue {
         let data = to_write(&data)?;
         self.call(py, |commands| match commands {
             Commands::Policy(queue) => {
-                queue.submit_write_with_handle(at, data, handle, tag).map_err(|_| full())
+                queue.submit_write_with_handle(at, data, handle, tag).map_err(full)
             }
             _ => Err(other_level()),
         })
@@ -243,8 +231,8 @@ impl CommandQueue {
     /// Makes durable what was written before.
     fn sync(&self, py: Python<'_>, tag: u64) -> PyResult<()> {
         self.call(py, |commands| match commands {
-            Commands::Raw(queue) => queue.submit(raw::Command::Sync, tag).map_err(|_| full()),
-            Commands::Function(queue) => queue.submit_sync(tag).map_err(|_| full()),
+            Commands::Raw(queue) => queue.submit(raw::Command::Sync, tag).map_err(full),
+            Commands::Function(queue) => queue.submit_sync(tag).map_err(full),
             Commands::Policy(queue) => queue.submit_flush(tag).map_err(failed),
         })
     }

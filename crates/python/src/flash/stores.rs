@@ -9,20 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::{CommandQueue, FlashShare, Memory, Open, failed, memories, new_bytes, time_of};
-use crate::error::Failure;
+use crate::arguments::chosen;
 
 /// A share at the policy level.
 #[pyclass(module = "prism._prism", frozen)]
 pub struct PolicyLevel(Open<Policy>);
-
-/// The value called `name` of `values`.
-fn named<T: Copy>(argument: &str, name: &str, values: &[(&str, T)]) -> Result<T, Failure> {
-    let found = values.iter().find(|(other, _)| *other == name);
-    found.map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
-        Failure::argument(argument, format!("{name:?} is unknown; known are {}", names.join(", ")))
-    })
-}
 
 const CLEANINGS: [(&str, Cleaning); 4] = [
     ("greedy", Cleaning::Greedy),
@@ -72,8 +63,8 @@ impl PolicyLevel {
         let (group_blocks, group_log_blocks) = groups;
         let hybrid = Mapping::Hybrid { group_blocks, group_log_blocks };
         let known = [("page", Mapping::Page), ("block", Mapping::Block), ("hybrid", hybrid)];
-        let mapping = named("mapping", mapping, &known)?;
-        let cleaning = named("cleaning", cleaning, &CLEANINGS)?;
+        let mapping = chosen("mapping", mapping, &known)?;
+        let cleaning = chosen("cleaning", cleaning, &CLEANINGS)?;
         let over_provisioning =
             over_provisioning.map_or(OverProvisioning::Rest, OverProvisioning::Percent);
         let config =
@@ -160,7 +151,7 @@ impl PolicyLevel {
         bytes: u64,
         lifetime: &str,
     ) -> PyResult<()> {
-        let lifetime = named("lifetime", lifetime, &LIFETIMES)?;
+        let lifetime = chosen("lifetime", lifetime, &LIFETIMES)?;
         self.0.call(py, |policy| policy.create_container(range, name, bytes, lifetime).map(drop))
     }
 
@@ -242,7 +233,7 @@ impl ObjectLevel {
     }
 
     fn create(&self, py: Python<'_>, lifetime: &str, cold: bool, priority: bool) -> PyResult<u64> {
-        let lifetime = named("lifetime", lifetime, &LIFETIMES)?;
+        let lifetime = chosen("lifetime", lifetime, &LIFETIMES)?;
         let attributes = Attributes { lifetime, cold, priority, read_only: false };
         self.0.call(py, |store| Ok(store.create(attributes)?.0))
     }
