@@ -109,14 +109,6 @@ impl Stored {
             StoredKind::Counts | StoredKind::Labels => Value::Whole(bits),
         }
     }
-
-    fn number(&self, vertex: u32) -> f64 {
-        let bits = self.bits(vertex);
-        match self.kind {
-            StoredKind::Reals | StoredKind::Levels => f64::from_bits(bits),
-            StoredKind::Counts | StoredKind::Labels => bits as f64,
-        }
-    }
 }
 
 impl Column {
@@ -148,15 +140,10 @@ impl Column {
     /// The value of a vertex as a number, by which the largest are shown.
     #[must_use]
     pub fn number(&self, vertex: u32) -> f64 {
-        let at = vertex as usize;
-        match self {
-            Self::Reals(values) => values[at],
-            Self::Levels(levels) if levels[at] == frontier::UNREACHED => f64::INFINITY,
-            Self::Levels(values) | Self::Labels(values) | Self::SmallCounts(values) => {
-                values[at].into()
-            }
-            Self::Counts(counts) => counts[at] as f64,
-            Self::Stored(stored) => stored.number(vertex),
+        match self.value(vertex, &u64::from) {
+            UNREACHED => f64::INFINITY,
+            Value::Whole(value) => value as f64,
+            Value::Real(value) => value,
         }
     }
 
