@@ -162,15 +162,19 @@ pub fn options() -> RunOptions {
     }
 }
 
+/// The vertices with their numbers in the input, ascending by these.
+pub fn numbered(graph: &mut Graph) -> Result<Vec<(u32, u64)>, GraphError> {
+    let mut pairs = Vec::new();
+    graph.ids(|vertex, id| {
+        pairs.push((vertex, id));
+        Ok(())
+    })?;
+    Ok(pairs)
+}
+
 /// Values by the numbers of the input.
 pub fn by_id(graph: &mut Graph, computed: &Computed) -> BTreeMap<u64, String> {
-    let mut pairs = Vec::new();
-    graph
-        .ids(|vertex, id| {
-            pairs.push((vertex, id));
-            Ok(())
-        })
-        .unwrap();
+    let pairs = numbered(graph).unwrap();
     let text =
         |vertex: u32| computed.column.value(vertex, &|rank| pairs[rank as usize].1).to_string();
     pairs.iter().map(|(vertex, id)| (*id, text(*vertex))).collect()
@@ -200,11 +204,5 @@ pub fn values(vertices: u32, computed: &Computed) -> Vec<String> {
 
 /// The numbers of all vertices in the input, ascending.
 pub fn ids(graph: &mut Graph) -> Vec<u64> {
-    let mut ids = Vec::new();
-    let each = graph.ids(|_, id| {
-        ids.push(id);
-        Ok(())
-    });
-    each.unwrap();
-    ids
+    numbered(graph).unwrap().into_iter().map(|(_, id)| id).collect()
 }

@@ -9,7 +9,7 @@ use prism_graph::input::Format;
 use prism_graph::segment::{HEADER_BYTES, Header, Kind};
 use prism_graph::{Catalog, Graph, GraphError, Keep, Order, Results, Serial, Space, verify};
 
-use crate::common::{Input, by_id, ids, options};
+use crate::common::{Input, by_id, ids, numbered, options};
 use crate::memory::peak;
 use crate::plain::{Plain, SEGMENT, SEGMENTS};
 
@@ -73,11 +73,7 @@ impl Image {
             ..options()
         };
         let computed = algorithm.run(&mut graph, Some(results), &Serial, &options)?;
-        let mut pairs = Vec::new();
-        graph.ids(|vertex, id| {
-            pairs.push((vertex, id));
-            Ok(())
-        })?;
+        let pairs = numbered(&mut graph)?;
         let text = |vertex: u32| computed.column.value(vertex, &|rank| pairs[rank as usize].1);
         let values = pairs.iter().map(|(vertex, id)| format!("{id} {}", text(*vertex))).collect();
         computed.column.check()?;
@@ -269,16 +265,13 @@ fn change(rng: &mut Rng, image: &Image) {
 
 /// What the edges of a graph are, as text, and the numbers of its vertices.
 fn export(graph: &mut Graph) -> Answer<(String, String)> {
-    let (mut edges, mut vertices) = (String::new(), String::new());
+    let mut edges = String::new();
     verify::isolated(graph)?;
     verify::edges(graph, &mut |source, target, weight| {
         edges.push_str(&format!("{source} {target} {weight}\n"));
         Ok(())
     })?;
-    graph.ids(|_, id| {
-        vertices.push_str(&format!("{id}\n"));
-        Ok(())
-    })?;
+    let vertices = numbered(graph)?.iter().map(|(_, id)| format!("{id}\n")).collect();
     Ok((edges, vertices))
 }
 
