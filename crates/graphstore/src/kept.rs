@@ -473,17 +473,18 @@ fn save(folder: &Folder, files: &[Arc<File>], state: &State) -> Result<(), Store
 mod tests {
     use super::*;
 
+    /// Begins an ingest of the edges in a folder.
+    fn begin(folder: &Path) -> Result<Option<Kept>, StoreError> {
+        let [edges, store] = ["edges.txt", "g.prism"].map(|name| folder.join(name));
+        fs::write(&edges, "1 2\n").unwrap();
+        Kept::begin(&edges, &store, Vec::new(), false, &SharedMemory::new(0), SAVE_EVERY)
+    }
+
     /// Two ingests of one store that begin at the same time, before any of them has the folder: the
     /// second one is refused as one that begins later is, and takes nothing from the first one.
     #[test]
     fn the_folder_belongs_to_the_ingest_that_makes_it_first() {
         let folder = tempfile::tempdir().unwrap();
-        let [edges, store] = ["edges.txt", "g.prism"].map(|name| folder.path().join(name));
-        fs::write(&edges, "1 2\n").unwrap();
-        let begin = || {
-            let shared = SharedMemory::new(0);
-            Kept::begin(&edges, &store, Vec::new(), false, &shared, SAVE_EVERY)
-        };
         let names = || {
             let names = fs::read_dir(folder.path()).unwrap();
             let names = names.map(|name| name.unwrap().file_name().into_string().unwrap());
@@ -491,7 +492,7 @@ mod tests {
             names.sort();
             names
         };
-        let [mut first, mut second] = [(); 2].map(|()| begin().unwrap().unwrap());
+        let [mut first, mut second] = [(); 2].map(|()| begin(folder.path()).unwrap().unwrap());
         first.parts[0].append(b"an edge").unwrap();
         let refused = second.parts[0].append(b"another").unwrap_err();
         let in_use = format!("g.prism.ingest: it is in use by process {}", std::process::id());
@@ -500,7 +501,7 @@ mod tests {
         let refused = second.keep(refused);
         assert!(!refused.to_string().contains("what was read is kept"), "{refused}");
         assert_eq!(names(), ["edges.txt", "g.prism.ingest"]);
-        let Err(later) = begin() else { panic!("a third one") };
+        let Err(later) = begin(folder.path()) else { panic!("a third one") };
         assert!(later.to_string().contains(&in_use), "{later}");
         first.parts[1].append(b"more").unwrap();
         let mut found = [0; 7];
@@ -514,13 +515,7 @@ mod tests {
     #[test]
     fn what_another_program_has_put_there_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let [edges, store] = ["edges.txt", "g.prism"].map(|name| folder.path().join(name));
-        fs::write(&edges, "1 2\n").unwrap();
         let kept = folder.path().join("g.prism.ingest");
-        let begin = || {
-            let shared = SharedMemory::new(0);
-            Kept::begin(&edges, &store, Vec::new(), false, &shared, SAVE_EVERY)
-        };
         let check = |error: String| {
             assert!(error.contains("g.prism.ingest: an ingest keeps what it has read"), "{error}");
         };
@@ -528,20 +523,20 @@ mod tests {
             let refused = ingest.parts[2].append(b"an edge").unwrap_err();
             check(StoreError::temporary(Path::new("edges.txt"), refused).to_string());
         };
-        let ingest = begin().unwrap().unwrap();
+        let ingest = begin(folder.path()).unwrap().unwrap();
         fs::create_dir(&kept).unwrap();
         fs::write(kept.join(PARTS[2]), "mine").unwrap();
         append(ingest);
         assert_eq!(fs::read(kept.join(PARTS[2])).unwrap(), b"mine");
         assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
-        let Err(later) = begin() else { panic!("a folder of the user") };
+        let Err(later) = begin(folder.path()) else { panic!("a folder of the user") };
         check(later.to_string());
         fs::remove_dir_all(&kept).unwrap();
-        let ingest = begin().unwrap().unwrap();
+        let ingest = begin(folder.path()).unwrap().unwrap();
         fs::write(&kept, "mine").unwrap();
         append(ingest);
         assert_eq!(fs::read(&kept).unwrap(), b"mine");
-        let Err(later) = begin() else { panic!("a file of the user") };
+        let Err(later) = begin(folder.path()) else { panic!("a file of the user") };
         check(later.to_string());
     }
 }

@@ -20,6 +20,7 @@ use prism_graphstore::{GraphDevice, IngestPlan, StoreError, export};
 use prism_host::parquet::{Number, NumbersWriter};
 use prism_host::progress::Display;
 use prism_host::{Progress, read_state};
+use tempfile::TempDir;
 
 /// The folder and number of a child's case, and the step at which it is killed.
 const CHILD: &str = "PRISM_TEST_INGEST_CHILD";
@@ -278,17 +279,24 @@ fn random_interruptions_do_not_change_the_graph() {
     assert!(!prism_testkit::all_seeds() || interrupted > 0);
 }
 
-/// A store of which the ingest was interrupted after some steps.
-fn interrupted(folder: &Path, text: &str) -> (Case, PathBuf) {
-    let edges = folder.join("edges.txt");
+/// A file of edges in a new folder, and the store that it becomes.
+fn edges_with(text: &str, plan: IngestPlan) -> (TempDir, Case, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let edges = folder.path().join("edges.txt");
     fs::write(&edges, text).unwrap();
-    let (case, store) = (Case { edges, plan: plan() }, folder.join("g.prism"));
+    let store = folder.path().join("g.prism");
+    (folder, Case { edges, plan }, store)
+}
+
+/// A store of which the ingest was interrupted after some steps.
+fn interrupted() -> (TempDir, Case, PathBuf) {
+    let (folder, case, store) = edges_with(&lines(), plan());
     let end = catch_unwind(AssertUnwindSafe(|| case.ingest(&store, 8, End::Unwinds)));
     assert!(end.is_err_and(|panic| panic.is::<Unwound>()));
-    assert_eq!(names(folder), ["edges.txt", "g.prism.ingest"]);
-    let kept = names(&folder.join("g.prism.ingest"));
+    assert_eq!(names(folder.path()), ["edges.txt", "g.prism.ingest"]);
+    let kept = names(&folder.path().join("g.prism.ingest"));
     assert_eq!(kept, ["edges32", "edges64", MARK, "state", "vertices"]);
-    (case, store)
+    (folder, case, store)
 }
 
 /// The file that says that the folder is of an ingest.
@@ -307,8 +315,7 @@ fn refused(case: &Case, store: &Path, part: &str) {
 
 #[test]
 fn what_is_not_the_same_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let (case, store) = interrupted(folder.path(), &lines());
+    let (folder, case, store) = interrupted();
     let with = |plan: IngestPlan| Case { edges: case.edges.clone(), plan };
     refused(&with(IngestPlan { directed: false, ..plan() }), &store, "it is with --directed;");
     refused(&with(IngestPlan { weighted: true, ..plan() }), &store, "it is without --weighted;");
@@ -329,10 +336,8 @@ fn what_is_not_the_same_is_refused() {
 
 #[test]
 fn what_is_kept_may_be_damaged() {
-    let text = lines();
     for name in ["state", "edges32"] {
-        let folder = tempfile::tempdir().unwrap();
-        let (case, store) = interrupted(folder.path(), &text);
+        let (folder, case, store) = interrupted();
         let path = folder.path().join("g.prism.ingest").join(name);
         let bytes = fs::read(&path).unwrap();
         let whole = read_state(&path).unwrap_or_default();
@@ -361,10 +366,7 @@ fn what_is_kept_may_be_damaged() {
 /// An input that is wrong would fail again at the same place.
 #[test]
 fn nothing_is_kept_of_an_input_that_is_wrong() {
-    let folder = tempfile::tempdir().unwrap();
-    let edges = folder.path().join("edges.txt");
-    fs::write(&edges, lines() + "1 x\n").unwrap();
-    let (case, store) = (Case { edges, plan: plan() }, folder.path().join("g.prism"));
+    let (folder, case, store) = edges_with(&(lines() + "1 x\n"), plan());
     let error = case.ingest(&store, 0, End::Never).err().unwrap().to_string();
     assert!(error.contains("edges.txt:4001: "), "{error}");
     assert_eq!(names(folder.path()), ["edges.txt"]);
@@ -379,11 +381,8 @@ fn nothing_is_kept_of_an_input_that_is_wrong() {
 /// With the usual options a small input leaves nothing on the disk but its store.
 #[test]
 fn a_small_input_is_not_saved() {
-    let folder = tempfile::tempdir().unwrap();
-    let edges = folder.path().join("edges.txt");
-    fs::write(&edges, lines()).unwrap();
-    let case = Case { edges, plan: IngestPlan { save_every: SAVE_EVERY, ..plan() } };
-    let store = folder.path().join("g.prism");
+    let plan = IngestPlan { save_every: SAVE_EVERY, ..plan() };
+    let (folder, case, store) = edges_with(&lines(), plan);
     assert!(catch_unwind(AssertUnwindSafe(|| case.ingest(&store, 1, End::Unwinds))).is_err());
     assert_eq!(names(folder.path()), ["edges.txt"]);
 }
@@ -392,12 +391,9 @@ fn a_small_input_is_not_saved() {
 /// the next ingest works all the same, and removes only what is its own.
 #[test]
 fn files_that_were_left_do_not_stop_an_ingest() {
-    let folder = tempfile::tempdir().unwrap();
-    let edges = folder.path().join("edges.txt");
     let text: String = (0..200_000_u64).map(|i| format!("{i} {}\n", i * 7 % 9_001)).collect();
-    fs::write(&edges, text).unwrap();
-    let store = folder.path().join("store.prism");
-    let kept = folder.path().join("store.prism.ingest");
+    let (folder, Case { edges, .. }, store) = edges_with(&text, plan());
+    let kept = folder.path().join("g.prism.ingest");
     for (left, stays) in [(".prism-1-2.tmp", false), ("notes.txt", true)] {
         fs::create_dir_all(&kept).unwrap();
         fs::write(kept.join(MARK), "").unwrap();
@@ -420,16 +416,13 @@ fn files_that_were_left_do_not_stop_an_ingest() {
 /// A folder of another program loses nothing, whatever its files are called.
 #[test]
 fn a_folder_that_is_not_of_an_ingest_stays_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let (edges, store) = (folder.path().join("edges.txt"), folder.path().join("g.prism"));
-    fs::write(&edges, lines()).unwrap();
+    let (folder, mut case, store) = edges_with(&lines(), plan());
     let other = folder.path().join("g.prism.ingest");
     fs::create_dir(&other).unwrap();
     let files = ["edges32", "state", "store", "vertices"];
     files.iter().for_each(|name| fs::write(other.join(name), name).unwrap());
     for (restart, save_every) in [(false, EVERY), (true, EVERY), (true, SAVE_EVERY)] {
-        let case =
-            Case { edges: edges.clone(), plan: IngestPlan { restart, save_every, ..plan() } };
+        case.plan = IngestPlan { restart, save_every, ..plan() };
         let error = case.ingest(&store, 0, End::Never).err().unwrap().to_string();
         assert!(error.contains("g.prism.ingest: an ingest keeps what"), "{error}");
         assert_eq!(names(&other), files);
@@ -441,12 +434,10 @@ fn a_folder_that_is_not_of_an_ingest_stays_as_it_is() {
 /// A mistake in the file of vertices does not cost the edges that were read.
 #[test]
 fn wrong_vertices_leave_what_was_read_of_the_edges() {
-    let folder = tempfile::tempdir().unwrap();
-    let [edges, vertices] = ["edges.txt", "vertices.txt"].map(|name| folder.path().join(name));
-    fs::write(&edges, lines()).unwrap();
+    let (folder, mut case, store) = edges_with(&lines(), plan());
+    let vertices = folder.path().join("vertices.txt");
     fs::write(&vertices, "5000\nx\n").unwrap();
-    let case = Case { edges, plan: IngestPlan { vertices: Some(vertices.clone()), ..plan() } };
-    let store = folder.path().join("g.prism");
+    case.plan.vertices = Some(vertices.clone());
     for _ in 0..2 {
         let error = case.ingest(&store, 0, End::Never).err().unwrap().to_string();
         let parts = ["vertices.txt:2: ", "is kept in"];
