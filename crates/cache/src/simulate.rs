@@ -231,15 +231,7 @@ mod tests {
         }
     }
 
-    fn run(level: Level, eviction: Eviction) -> SimulationCounts {
-        run_limited(level, eviction, None)
-    }
-
-    fn run_limited(
-        level: Level,
-        eviction: Eviction,
-        max_writes: Option<Bytes>,
-    ) -> SimulationCounts {
+    fn run(level: Level, eviction: Eviction, max_writes: Option<Bytes>) -> SimulationCounts {
         let design = Design { max_writes, ..design(level, eviction) };
         let mut simulation = Simulation::new(&design, 400_000).unwrap();
         Etc::new(ETC).for_each(|request| simulation.request(&request));
@@ -250,9 +242,9 @@ mod tests {
     #[test]
     fn writes_are_limited() {
         let integrated = Eviction::Integrated { most: 20 };
-        let all = run(Level::Blocks, integrated);
+        let all = run(Level::Blocks, integrated, None);
         let limit = Bytes(1 << 20);
-        let limited = run_limited(Level::Blocks, integrated, Some(limit));
+        let limited = run(Level::Blocks, integrated, Some(limit));
         let [programmed, unlimited] =
             [limited, all].map(|counts| counts.programmed.iter().sum::<u64>());
         // 2 million requests of 52,700 a second, and the bucket of four seconds.
@@ -288,9 +280,9 @@ mod tests {
     fn levels_differ_as_published() {
         let integrated = Eviction::Integrated { most: 20 };
         let reinsert = Eviction::Reinsert { most: 100 };
-        let blocks = run(Level::Blocks, integrated);
-        let policy = run(Level::Policy, reinsert);
-        let original = run(Level::Original, reinsert);
+        let blocks = run(Level::Blocks, integrated, None);
+        let policy = run(Level::Policy, reinsert, None);
+        let original = run(Level::Original, reinsert, None);
         assert_eq!((blocks.flash.copies, policy.flash.copies), (0, 0));
         assert_eq!(original.flash.copies, 0);
         assert_eq!(policy.hits, original.hits);
