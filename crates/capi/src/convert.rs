@@ -226,12 +226,6 @@ impl From<&RangeInfo> for prism_range_info {
                 (prism_mapping::PRISM_MAP_HYBRID, group_blocks, group_log_blocks)
             }
         };
-        let cleaning = match config.cleaning {
-            Cleaning::Greedy => prism_cleaning::PRISM_CLEAN_GREEDY,
-            Cleaning::Fifo => prism_cleaning::PRISM_CLEAN_FIFO,
-            Cleaning::CostBenefit => prism_cleaning::PRISM_CLEAN_COST_BENEFIT,
-            Cleaning::Lru => prism_cleaning::PRISM_CLEAN_LRU,
-        };
         Self {
             size: 0,
             begin: range.begin,
@@ -240,7 +234,7 @@ impl From<&RangeInfo> for prism_range_info {
             blocks: range.blocks,
             die_groups: range.die_groups,
             mapping: mapping as u32,
-            cleaning: cleaning as u32,
+            cleaning: config.cleaning as u32,
             group_blocks,
             group_log_blocks,
             over_provisioning: match config.over_provisioning {
