@@ -66,8 +66,8 @@ impl Drop for Mount {
     }
 }
 
-/// A temporary folder, and in it a new file system and a folder for a mount; `None` where the kernel
-/// or the user forbid it.
+/// A temporary folder, and in it a new file system and a folder for a mount; `None` where the
+/// kernel or the user forbid it.
 pub fn new() -> Option<(TempDir, PathBuf, PathBuf)> {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root || !Path::new("/dev/fuse").exists() {
