@@ -33,6 +33,7 @@ pub fn options(device: Option<&Path>, engine: Engine) -> OpenOptions {
         item_max: 1 << 19,
         durability: Durability::Crash,
         writes: None,
+        hash_seed: Some(1),
     }
 }
 

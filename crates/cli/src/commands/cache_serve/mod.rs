@@ -285,6 +285,7 @@ fn serve(args: &Args) -> Result<(), Failure> {
         item_max: args.max_item_size,
         durability,
         writes: args.write_limit(),
+        hash_seed: None,
     };
     let stop = SoftStop::begin();
     let opened = options.open().map_err(Failure::usage)?;
