@@ -1,13 +1,7 @@
 //! `prism` on drives that age: the options, the reports, and the end of life.
 
-use crate::common::{folder, prism, sample};
+use crate::common::{folder, good, json, path, refused, sample};
 use serde_json::Value;
-
-fn json(args: &[&str]) -> Value {
-    let run = prism(args);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism {args:?}");
-    serde_json::from_str(&run.stdout).expect("JSON")
-}
 
 const WRITES: [&str; 6] =
     ["sim", "--capacity", "64MiB", "--name=w", "--rw=randwrite", "--io_size=128m"];
@@ -39,9 +33,9 @@ fn a_worn_out_drive_reports_when_it_became_read_only() {
     assert!(faults["read_only"]["since_ns"].as_u64() > Some(0));
     assert_eq!(faults["spare_blocks"], 0);
     assert!(faults["failed_requests"]["write"].as_u64() > Some(0), "{faults}");
-    let text = prism(&until);
-    assert_eq!(text.code, 0, "an end of life is a result");
-    assert!(text.stdout.contains("The drive is read-only now."), "{}", text.stdout);
+    // An end of life is a result.
+    let text = good(&until);
+    assert!(text.contains("The drive is read-only now."), "{text}");
     let fio = json(&[&until[..], &["--output-format=json"]].concat());
     assert_eq!(fio["jobs"][0]["error"], 30, "EROFS");
     assert!(fio["jobs"][0]["total_err"].as_u64() > Some(0));
@@ -52,7 +46,7 @@ fn a_worn_out_drive_reports_when_it_became_read_only() {
 #[test]
 fn block_mappings_and_ranges_become_read_only_as_well() {
     let folder = folder();
-    let trace = folder.path().join("writes.csv").display().to_string();
+    let trace = path(&folder, "writes.csv");
     let line = |turn: u64| {
         let (at, place) = (128_166_372_003_061_629 + turn * 10_000, (turn * 37 % 960) << 16);
         format!("{at},host,0,Write,{place},65536,1000\n")
@@ -86,9 +80,7 @@ fn a_report_counts_read_retries() {
     let faults = &out["result"]["faults"];
     assert!(faults["read_retries"].as_u64() > Some(0), "{faults}");
     let until = [&args[..4], &["--passes", "until-read-only"]].concat();
-    let run = prism(&until);
-    assert_eq!(run.code, 2, "{}", run.stdout);
-    assert!(run.stderr.contains("needs a drive that ages"), "{}", run.stderr);
+    refused(&until, &["needs a drive that ages"]);
 }
 
 /// Speed is measured on a drive with all dies whose steady state is laid out without writing.
@@ -129,7 +121,7 @@ fn zones_and_slc_blocks_that_have_failed_are_counted() {
     assert!(zones["read_only"].as_u64() > Some(0), "{zones}");
     assert!(zones["count"].as_u64() > zones["offline"].as_u64(), "{zones}");
     assert_eq!(out["result"]["faults"]["slc"], Value::Null);
-    assert!(prism(&zoned).stdout.contains("Read-only zones"));
+    assert!(good(&zoned).contains("Read-only zones"));
     let cached = json(&[&of("consumer-tlc", &["--wear", "900"])[..], &["--json", "-"]].concat());
     let slc = &cached["result"]["faults"]["slc"];
     assert!(slc["blocks_per_die_group"].as_u64() > slc["factory_bad_blocks"].as_u64(), "{slc}");
@@ -138,11 +130,7 @@ fn zones_and_slc_blocks_that_have_failed_are_counted() {
 
 #[test]
 fn invalid_options_of_ageing_are_refused() {
-    let check = |more: &[&str], expected: &str| {
-        let run = prism(&[&WRITES[..], more].concat());
-        assert_eq!(run.code, 2, "{more:?}");
-        assert!(run.stderr.contains(expected), "{more:?}: {}", run.stderr);
-    };
+    let check = |more: &[&str], part| refused(&[&WRITES[..], more].concat(), &[part]);
     check(&["--wear", "100"], "give --faults KIND");
     check(&["--faults", "plc"], "kinds are slc, mlc, tlc, qlc");
     check(&["--faults", "tlc", "--retention", "90"], "no known unit");

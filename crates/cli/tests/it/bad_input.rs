@@ -4,7 +4,7 @@ use prism_testkit::skipped;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Run, folder, prism, sample};
+use crate::common::{Run, folder, good, path, prism, sample, signal};
 
 /// Runs `info` and `convert` on `path` and checks that both refuse it with `message`.
 fn check(path: &Path, flags: &[&str], message: &str) {
@@ -17,17 +17,10 @@ fn check(path: &Path, flags: &[&str], message: &str) {
         prism(&[&["trace", "convert", name, target.to_str().unwrap()], flags].concat()),
     ];
     for run in runs {
-        assert_refused(&run, name, message);
+        run.refused_file(name, message);
     }
     assert_eq!(fs::read(&target).unwrap(), b"older", "the older output is kept");
     assert_eq!(fs::read_dir(out.path()).unwrap().count(), 1, "nothing half-written is left");
-}
-
-fn assert_refused(run: &Run, name: &str, message: &str) {
-    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
-    assert!(run.stderr.starts_with(&format!("prism: {name}: ")), "{}", run.stderr);
-    assert!(run.stderr.contains(message), "{message:?} is not in {}", run.stderr);
-    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
 }
 
 /// A file with `bytes` that is refused with `message`.
@@ -78,7 +71,7 @@ fn check_permission_as_other_user(path: &str) {
         .gid(OTHER)
         .output();
     match output {
-        Ok(output) => assert_refused(&Run::of(output), path, "no permission to open it"),
+        Ok(output) => Run::of(path, output).refused_file(path, "no permission to open it"),
         Err(error) => {
             skipped(&format!("a file without permission: cannot run as another user: {error}"), "");
         }
@@ -90,9 +83,8 @@ fn truncated_files() {
     let packed = fs::read(sample("ext4-sqlite-wal.ftrace.zst")).unwrap();
     check_bytes(&packed[..100_000], &[], "truncated: its zstd data ends at byte 100000, after ");
     let folder = folder();
-    let whole = folder.path().join("whole.parquet");
-    let whole = whole.to_str().unwrap();
-    assert_eq!(prism(&["trace", "convert", &sample("f2fs-rocksdb.ftrace.zst"), whole]).code, 0);
+    let whole = &path(&folder, "whole.parquet");
+    good(&["trace", "convert", &sample("f2fs-rocksdb.ftrace.zst"), whole]);
     let bytes = fs::read(whole).unwrap();
     check_bytes(&bytes[..bytes.len() / 2], &[], "the Parquet file is damaged or incomplete");
     let mut changed = bytes.clone();
@@ -129,8 +121,8 @@ fn a_file_that_is_named_twice() {
     let folder = folder();
     fs::write(folder.path().join("t.txt"), issue(1)).unwrap();
     let run = Run::inside(folder.path(), &["trace", "info", "t.txt", "./t.txt"]);
-    assert_refused(&run, "./t.txt", "named twice");
-    assert_refused(&prism(&["trace", "info", "-", "-"]), "-", "named twice");
+    run.refused_file("./t.txt", "named twice");
+    prism(&["trace", "info", "-", "-"]).refused_file("-", "named twice");
 }
 
 #[test]
@@ -140,15 +132,12 @@ fn time_that_runs_backwards() {
         let args = ["trace", "info", "-", "--disorder", window, "--json", "-"];
         Run::with_input(&args, text.as_bytes())
     };
-    assert_refused(&info("9s"), "standard input", "line 3: time goes back by 10 s");
-    let run = info("10s");
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    assert!(run.stdout.contains("\"writes\": 3,"), "{}", run.stdout);
-    let parquet = folder();
-    let parquet = parquet.path().join("t.parquet");
-    let path = parquet.to_str().unwrap();
-    assert_eq!(prism(&["trace", "generate", "--pattern", "mixed", "-o", path]).code, 0);
-    check(&parquet, &["--disorder", "1s"], "leave out --disorder");
+    info("9s").refused_file("standard input", "line 3: time goes back by 10 s");
+    assert_eq!(info("10s").json()["trace"]["writes"], 3);
+    let folder = folder();
+    let parquet = path(&folder, "t.parquet");
+    good(&["trace", "generate", "--pattern", "mixed", "-o", &parquet]);
+    check(Path::new(&parquet), &["--disorder", "1s"], "leave out --disorder");
     let text = [issue(100), issue(200), issue(10)].concat();
     check_bytes(text.as_bytes(), &[], "line 3: time goes back by 190 s, ");
 }
@@ -157,21 +146,19 @@ fn time_that_runs_backwards() {
 fn empty_lines_between_events_do_no_harm() {
     let text = [issue(1), "\n\n".into(), issue(2), "\n".into()].concat();
     let run = Run::with_input(&["trace", "info", "-", "--json", "-"], text.as_bytes());
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    let json: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(json["trace"]["writes"], 2);
+    assert_eq!(run.json()["trace"]["writes"], 2);
 }
 
 #[test]
 fn a_line_in_the_second_file_is_named_by_that_file() {
     let folder = folder();
-    let paths = ["a", "b"].map(|name| folder.path().join(name));
-    fs::write(&paths[0], [issue(100), issue(200)].concat()).unwrap();
-    fs::write(&paths[1], [issue(300), issue(10)].concat()).unwrap();
-    let [a, b] = paths.each_ref().map(|path| path.to_str().unwrap());
-    assert_refused(&prism(&["trace", "info", a, b]), b, "line 2: time goes back by");
-    fs::write(&paths[1], "0,R,126703644672,4096,1577808000000626\n").unwrap();
-    assert_refused(&prism(&["trace", "info", a, b]), b, "this looks like alibaba");
+    let [a, b] = ["a", "b"].map(|name| path(&folder, name));
+    let info = || prism(&["trace", "info", &a, &b]);
+    fs::write(&a, [issue(100), issue(200)].concat()).unwrap();
+    fs::write(&b, [issue(300), issue(10)].concat()).unwrap();
+    info().refused_file(&b, "line 2: time goes back by");
+    fs::write(&b, "0,R,126703644672,4096,1577808000000626\n").unwrap();
+    info().refused_file(&b, "this looks like alibaba");
 }
 
 #[test]
@@ -184,18 +171,17 @@ fn unknown_names_are_answered_with_the_known_ones() {
 #[test]
 fn outputs_that_cannot_be_written() {
     let trace = sample("f2fs-rocksdb.ftrace.zst");
-    let convert = |out: &str, to: &str| prism(&["trace", "convert", &trace, out, "--to", to]);
     for to in ["parquet", "fio", "mqsim"] {
-        assert_refused(&convert("/dev/full", to), "/dev/full", "the disk is full");
+        let refused = |out: &str, message: &str| {
+            prism(&["trace", "convert", &trace, out, "--to", to]).refused_file(out, message);
+        };
+        refused("/dev/full", "the disk is full");
         let folder = folder();
-        let inside = folder.path().join("no/out");
-        let inside = inside.to_str().unwrap();
-        assert_refused(&convert(inside, to), inside, "the folder to write into does not exist");
-        let folder = folder.path().to_str().unwrap();
-        assert_refused(&convert(folder, to), folder, "this is a folder");
+        refused(&path(&folder, "no/out"), "the folder to write into does not exist");
+        refused(folder.path().to_str().unwrap(), "this is a folder");
     }
     let run = prism(&["trace", "convert", &trace, "out.unknown"]);
-    assert_refused(&run, "out.unknown", "its extension names no output format");
+    run.refused_file("out.unknown", "its extension names no output format");
 }
 
 #[test]
@@ -213,9 +199,7 @@ fn ctrl_c_leaves_no_output_and_its_exit_code() {
     while fs::read_dir(folder.path()).unwrap().count() == 0 {
         std::thread::yield_now();
     }
-    let killed =
-        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(killed.unwrap().success());
+    signal(child.id(), "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     drop(input);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -423,7 +423,7 @@ fn traces_of_caches_are_read_and_malformed_ones_named() {
         run.stderr
     );
     // Damaged data is the cause, and not the nonsense that is unpacked from it.
-    let mut packed = crate::report_bad_input::gzip(text.as_bytes());
+    let mut packed = crate::common::gzip(text.as_bytes());
     let middle = packed.len() / 2;
     packed[middle..middle + 64].fill(0x55);
     std::fs::write(&path, packed).unwrap();

@@ -1,15 +1,12 @@
 //! The built `prism calc`: the examples of the article whose formulas it has, as text and
 //! as JSON, and the messages about invalid quantities.
 
-use crate::common::prism;
+use crate::common::{flat, quiet, refused, words};
 use serde_json::Value;
 
 /// Runs `prism calc ARGS`, which must succeed without messages.
 fn calc(args: &str) -> String {
-    let args: Vec<&str> = ["calc"].into_iter().chain(args.split_whitespace()).collect();
-    let run = prism(&args);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism {args:?}");
-    run.stdout
+    quiet(&words(&format!("calc {args}")))
 }
 
 fn json(args: &str) -> Value {
@@ -65,8 +62,7 @@ fn costs_of_the_article_and_of_greedy() {
     }
     let text = calc("cleaning --utilization 0.8");
     assert!(text.contains("80%") && text.contains("512"), "{text}");
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("Greedy takes the emptiest block"), "{text}");
+    assert!(flat(&text).contains("Greedy takes the emptiest block"), "{text}");
 }
 
 #[test]
@@ -102,9 +98,6 @@ fn invalid_quantities_are_refused_with_what_to_do() {
         ("cleaning --utilization 50%,".into(), "not a share"),
         ("cleaning --pages-per-block 1".into(), "2 to 4096"),
     ] {
-        let words: Vec<&str> = ["calc"].into_iter().chain(args.split_whitespace()).collect();
-        let run = prism(&words);
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args}: {}", run.stderr);
-        assert!(run.stderr.contains(says), "{args}: {}", run.stderr);
+        refused(&words(&format!("calc {args}")), &[says]);
     }
 }

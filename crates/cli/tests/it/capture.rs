@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::Run;
 use crate::common::loop_disk::{LoopDisk, can_capture, has_program};
+use crate::common::{self, Run, folder, good, path, prism, refused};
 use prism_host::{LoadSpec, Progress, load_trace};
 use prism_trace::Source;
 use serde_json::Value;
@@ -20,9 +20,7 @@ fn info(path: &Path, phase: Option<&str>) -> Value {
     let path = path.to_str().expect("UTF-8");
     let mut args = vec!["trace", "info", path, "--json", "-"];
     args.extend(phase.iter().flat_map(|phase| ["--phase", phase]));
-    let run = Run::with_input(&args, b"");
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    serde_json::from_str::<Value>(&run.stdout).expect("JSON")["trace"].take()
+    serde_json::from_str::<Value>(&good(&args)).expect("JSON")["trace"].take()
 }
 
 /// Bytes written of the file whose path ends in `name`.
@@ -62,9 +60,7 @@ fn every_byte_that_was_written_belongs_to_its_file() {
         // btrfs reads a part of what it just wrote from its cache.
         assert!(read <= 4 << 20 && read > 2 << 20, "{file_system}: {renamed}");
         let report = ["report", out.to_str().expect("UTF-8"), "--what-if", "none", "--json", "-"];
-        let report = Run::with_input(&report, b"");
-        assert_eq!(report.code, 0, "{}", report.stderr);
-        assert!(report.stdout.contains("renamed"), "findings and tables name files");
+        assert!(good(&report).contains("renamed"), "findings and tables name files");
     }
 }
 
@@ -199,8 +195,7 @@ fn the_state_of_the_kernel_is_restored() {
             let pid = child.id();
             let socket = format!("/run/prism-capture-{pid}-0.sock");
             wait_for(&socket, || Path::new(&socket).exists());
-            let killed = Command::new("kill").args(["-s", signal, &pid.to_string()]).status();
-            assert!(killed.expect("kill is there").success());
+            common::signal(pid, signal);
             let status = child.wait().expect("it was started");
             assert_eq!(status.success(), signal != "KILL", "{backend} {signal}: {status}");
             assert_eq!(out.exists(), signal != "KILL", "{backend} {signal}");
@@ -255,9 +250,8 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
 
 #[test]
 fn impossible_captures_are_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("t.parquet");
-    let out = out.to_str().expect("UTF-8");
+    let folder = folder();
+    let out = &path(&folder, "t.parquet");
     for (args, expected) in [
         (vec!["capture", "/dev/null", "-o", out], "/dev/null: this is no block device"),
         (vec!["capture", "/nowhere", "-o", out], "/nowhere: there is no such file"),
@@ -269,9 +263,7 @@ fn impossible_captures_are_refused() {
         (vec!["capture", "-o", out, "--for", "5s", "--", "true"], "cannot be used with"),
         (vec!["capture", "-o", out, "--backend", "magic"], "bpf, ftrace, blk"),
     ] {
-        let run = Run::with_input(&args, b"");
-        assert_eq!(run.code, 2, "{args:?}: {}", run.stderr);
-        assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
+        refused(&args, &[expected]);
         assert!(!Path::new(out).exists(), "{args:?}");
     }
 }
@@ -279,17 +271,15 @@ fn impossible_captures_are_refused() {
 #[test]
 fn a_command_that_fails_leaves_its_trace() {
     let Some(_turn) = can_capture("captures of commands that fail") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("t.parquet");
-    let out = out.to_str().expect("UTF-8");
-    let run = Run::with_input(&["capture", "-o", out, "--", "sh", "-c", "exit 3"], b"");
+    let folder = folder();
+    let out = &path(&folder, "t.parquet");
+    let run = prism(&["capture", "-o", out, "--", "sh", "-c", "exit 3"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(run.stderr.contains("exit status: 3"), "{}", run.stderr);
     assert!(Path::new(out).exists());
     std::fs::remove_file(out).expect("it is there");
-    let run = Run::with_input(&["capture", "-o", out, "--", "/nowhere/program"], b"");
-    assert_eq!(run.code, 2, "{}", run.stderr);
-    assert!(run.stderr.contains("/nowhere/program: cannot be started"), "{}", run.stderr);
+    let capture = ["capture", "-o", out, "--", "/nowhere/program"];
+    refused(&capture, &["/nowhere/program: cannot be started"]);
     assert!(!Path::new(out).exists());
 }
 

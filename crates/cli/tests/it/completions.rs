@@ -1,17 +1,14 @@
 //! `prism completions` and `prism man` know every command.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
 use crate::common::loop_disk::has_program;
-use crate::common::{folder, prism};
+use crate::common::{folder, names, quiet, refused};
 use prism_testkit::skipped;
 
 fn completions(shell: &str) -> String {
-    let run = prism(&["completions", shell]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}");
-    run.stdout
+    quiet(&["completions", shell])
 }
 
 #[test]
@@ -22,9 +19,7 @@ fn completions_name_commands_and_flags() {
             assert!(text.contains(word), "{shell}: {word}");
         }
     }
-    let run = prism(&["completions", "csh"]);
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("possible values: bash"), "{}", run.stderr);
+    refused(&["completions", "csh"], &["possible values: bash"]);
 }
 
 /// bash completes a command and a flag with them.
@@ -53,17 +48,12 @@ fn bash_completes() {
 
 #[test]
 fn there_is_a_page_for_every_command() {
-    let run = prism(&["man"]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    assert!(run.stdout.contains(".TH prism 1"), "{}", run.stdout);
+    let page = quiet(&["man"]);
+    assert!(page.contains(".TH prism 1"), "{page}");
     let folder = folder();
     let out = folder.path().join("man1");
-    let run = prism(&["man", "--output", out.to_str().unwrap()]);
-    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
-    let pages: BTreeSet<String> = std::fs::read_dir(&out)
-        .unwrap()
-        .map(|page| page.unwrap().file_name().into_string().unwrap())
-        .collect();
+    assert_eq!(quiet(&["man", "--output", out.to_str().unwrap()]), "");
+    let pages = names(&out);
     for name in ["prism", "prism-report", "prism-sim", "prism-device-import", "prism-trace-info"] {
         assert!(pages.contains(&format!("{name}.1")), "{name} is not in {pages:?}");
     }

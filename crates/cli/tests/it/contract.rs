@@ -1,6 +1,6 @@
 //! The contract in `prism report`: JSON, conditions, comparisons, and names of address ranges.
 
-use crate::common::{folder, prism, sample, whole_report};
+use crate::common::{flat, folder, good, json, path, prism, refused, sample, whole_report};
 use serde_json::Value;
 
 const RULES: [&str; 5] = [
@@ -11,11 +11,9 @@ const RULES: [&str; 5] = [
     "uniform_lifetime",
 ];
 
-/// The JSON of `prism report ARGS`, which must succeed.
+/// The JSON of `prism report ARGS`, which must succeed without messages.
 fn report(args: &[&str]) -> Value {
-    let run = prism(&[&["report"], args, &["--json", "-"]].concat());
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism report {args:?}");
-    serde_json::from_str(&run.stdout).expect("JSON")
+    json(&[&["report"], args, &["--json", "-"]].concat())
 }
 
 fn wal() -> String {
@@ -77,9 +75,7 @@ fn what_ifs_are_chosen() {
         json["what_if"].as_array().unwrap().iter().map(|one| one["change"].clone()).collect();
     assert_eq!(changes, ["merge", "over-provisioning"]);
     assert_eq!(json["rules"]["locality"]["price"], Value::Null);
-    let run = prism(&["report", &wal(), "--what-if", "magic"]);
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("\"magic\" is unknown"), "{}", run.stderr);
+    refused(&["report", &wal(), "--what-if", "magic"], &["\"magic\" is unknown"]);
 }
 
 #[test]
@@ -115,10 +111,8 @@ fn two_traces_and_two_drives_are_compared() {
     let json = with("consumer-nvme");
     assert_eq!(json["device"]["name"], "dc-tlc");
     assert_eq!(json["against"]["device"]["name"], "consumer-nvme");
-    let wrong = prism(&["report", &wal(), "--against", "nowhere.txt"]);
-    assert_eq!((wrong.code, wrong.stdout.as_str()), (2, ""));
-    assert!(wrong.stderr.contains("nowhere.txt"), "{}", wrong.stderr);
-    let text = prism(&[&["report", &wal(), "--against", &small], &quick[..]].concat()).stdout;
+    refused(&["report", &wal(), "--against", "nowhere.txt"], &["nowhere.txt"]);
+    let text = good(&[&["report", &wal(), "--against", &small], &quick[..]].concat());
     assert!(text.contains("the other / this"), "{text}");
 }
 
@@ -126,21 +120,21 @@ fn two_traces_and_two_drives_are_compared() {
 #[test]
 fn a_comparison_leaves_the_other_drive_and_the_snapshot_alone() {
     let folder = folder();
-    let path = |name: &str| folder.path().join(name).to_str().expect("letters").to_owned();
     let small = sample("f2fs-rocksdb.ftrace.zst");
     let quick = ["report", &small, "--what-if", "none", "--passes", "3"];
     let run = |more: &[&str]| prism(&[&quick[..], more].concat());
+    let [both, alone] = ["both.prism-state", "alone.prism-state"].map(|name| path(&folder, name));
     let weak = ["--set", "flash.endurance=500", "--json", "-", "--against", "dc-tlc"];
-    let json: serde_json::Value = serde_json::from_str(&run(&weak).stdout).expect("JSON");
-    let cycles = |of: &serde_json::Value| of["device"]["endurance_cycles"].as_u64();
+    let json = run(&weak).json();
+    let cycles = |of: &Value| of["device"]["endurance_cycles"].as_u64();
     assert_eq!((cycles(&json), cycles(&json["against"])), (Some(500), Some(3000)));
     let written = json["trace"]["bytes_written"].as_f64().expect("a number") / 1048576.0;
-    let text = run(&["--against", &wal(), "--save-state", &path("both.prism-state")]).stdout;
+    let text = run(&["--against", &wal(), "--save-state", &both]).good();
     let row = text.lines().find(|line| line.contains("written a pass")).expect("a row");
     assert!(row.contains(&format!("{written:.1} MiB")), "{row}: not {written}");
-    run(&["--save-state", &path("alone.prism-state")]);
-    let read = |name| std::fs::read(path(name)).expect("the snapshot is written");
-    assert_eq!(read("both.prism-state"), read("alone.prism-state"));
+    run(&["--save-state", &alone]).good();
+    let read = |path: &String| std::fs::read(path).expect("the snapshot is written");
+    assert_eq!(read(&both), read(&alone));
 }
 
 #[test]
@@ -151,11 +145,9 @@ fn offenders_are_named_by_the_layout() {
     let offenders = json["rules"]["grouping_by_death_time"]["offenders"].as_array().unwrap();
     assert!(offenders.iter().any(|o| o["name"] == "ext4 journal"), "{offenders:?}");
     let folder = folder();
-    let broken = folder.path().join("broken.toml");
+    let broken = path(&folder, "broken.toml");
     std::fs::write(&broken, "name = 5").unwrap();
-    let run = prism(&["report", &wal(), "--layout", broken.to_str().unwrap()]);
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("broken.toml"), "{}", run.stderr);
+    refused(&["report", &wal(), "--layout", &broken], &["broken.toml"]);
 }
 
 /// In a recording with inodes and file names, offenders are files.
@@ -204,18 +196,14 @@ fn offenders_are_files_where_the_trace_names_them() {
 #[test]
 fn a_report_says_why_nothing_was_simulated() {
     let msr = sample("formats/msr.csv");
-    let text = |args: &[&str]| {
-        let run = prism(&[&["report", &msr], args].concat());
-        assert_eq!(run.code, 0, "{}", run.stderr);
-        run.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
+    let text = |args: &[&str]| flat(&good(&[&["report", &msr], args].concat()));
     let left_out = text(&["--what-if", "delay-discards"]);
     assert!(left_out.contains("No change was simulated."), "{left_out}");
     assert!(left_out.contains("Delay discards: not simulated because the trace discards nothing."));
     assert!(!text(&["--what-if", "none"]).contains("What would change"));
 
     let folder = folder();
-    let file = folder.path().join("a.prism-state").display().to_string();
+    let file = path(&folder, "a.prism-state");
     assert!(!text(&["--save-state", &file, "--what-if", "none"]).contains("snapshot"));
     let saved = text(&["--state", &file]);
     assert!(saved.contains("The drive starts from a snapshot, which fits no changed drive"));
@@ -224,20 +212,17 @@ fn a_report_says_why_nothing_was_simulated() {
 #[test]
 fn discarded_data_and_too_little_data_are_distinguished() {
     let folder = folder();
-    let map = folder.path().join("map.toml").display().to_string();
+    let [map, trace] = ["map.toml", "trace"].map(|name| path(&folder, name));
     let columns = "delimiter = \",\"\n[columns]\nissue = { column = 1, unit = \"us\" }\n\
                    operation = { column = 2 }\noffset = { column = 3, unit = \"4KiB\" }\n\
                    length = { column = 4, unit = \"4KiB\" }\n[operations]\nwrite = [\"W\"]\n\
                    discard = [\"D\"]\n";
     std::fs::write(&map, columns).unwrap();
     let check = |writes: u64, says: &str| {
-        let trace = folder.path().join("trace").display().to_string();
         let line = |i: u64| format!("{i},W,{i},1\n");
         let all: String = (0..writes).map(line).collect();
         std::fs::write(&trace, format!("{all}{writes},D,0,{writes}\n")).unwrap();
-        let run = prism(&["report", &trace, "--map", &map, "--what-if", "none"]);
-        assert_eq!(run.code, 0, "{}", run.stderr);
-        let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = flat(&good(&["report", &trace, "--map", &map, "--what-if", "none"]));
         assert!(text.contains(says) && text.contains("no data is valid at the end"), "{text}");
     };
     check(100, "Less than a block is written.");
@@ -246,19 +231,14 @@ fn discarded_data_and_too_little_data_are_distinguished() {
 
 #[test]
 fn impossible_comparisons_and_layouts_are_refused() {
-    let refused = |args: &[&str], says: &str| {
-        let run = prism(&[&["report", "--what-if", "none"], args].concat());
-        assert_eq!(run.code, 2, "{args:?}");
-        assert!(run.stderr.contains(says), "{}", run.stderr);
-    };
-    refused(&["-", "--against", "-"], "standard input is already the trace");
+    let report = |args: &[&str]| prism(&[&["report", "--what-if", "none"], args].concat());
+    report(&["-", "--against", "-"]).refused(&["standard input is already the trace"]);
     let folder = folder();
-    let two = folder.path().join("two.csv").display().to_string();
+    let two = path(&folder, "two.csv");
     std::fs::write(&two, "0,W,0,4096,1000\n1,W,0,4096,2000\n").unwrap();
     let layout = sample("layouts/ext4-4GiB.toml");
     let alibaba = [two.as_str(), "--format", "alibaba"];
     let named = [&alibaba[..], &["--layout", &layout]].concat();
-    refused(&named, "the trace has 2; choose one with --source");
-    let one = prism(&[&["report", "--what-if", "none", "--source", "1"], &named[..]].concat());
-    assert_eq!(one.code, 0, "{}", one.stderr);
+    report(&named).refused(&["the trace has 2; choose one with --source"]);
+    report(&[&["--source", "1"], &named[..]].concat()).good();
 }

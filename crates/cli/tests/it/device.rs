@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::common::prism;
+use crate::common::{folder, prism, signal, words};
 use prism_base::Bytes;
 use prism_flash::raw::{Address, Raw};
 use prism_flash::{Allocation, Device, Options};
@@ -13,7 +13,8 @@ use serde_json::Value;
 
 /// Runs `prism device ARGS FILE`, which must end with `code`, and returns its output and errors.
 fn device(code: i32, args: &str, file: &Path) -> String {
-    let mut args: Vec<&str> = ["device"].into_iter().chain(args.split_whitespace()).collect();
+    let args = format!("device {args}");
+    let mut args = words(&args);
     args.insert(2, file.to_str().expect("text"));
     let run = prism(&args);
     assert_eq!(run.code, code, "{args:?}: {}", run.stderr);
@@ -45,7 +46,7 @@ fn fill(file: &Path) {
 
 #[test]
 fn a_device_is_created_filled_and_inspected() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let file = folder.path().join("flash");
     let made = device(0, &format!("create {SHAPE}"), &file);
     assert!(made.contains("2 MiB of flash, 4 LUNs of"), "{made}");
@@ -81,7 +82,7 @@ fn a_device_is_created_filled_and_inspected() {
 
 #[test]
 fn damage_is_found_and_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let file = folder.path().join("flash");
     device(0, &format!("create {SHAPE}"), &file);
     fill(&file);
@@ -117,7 +118,7 @@ fn damage_is_found_and_named() {
 
 #[test]
 fn invalid_arguments_and_files_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let file = folder.path().join("flash");
     for (args, part) in [
         ("create", "--capacity"),
@@ -153,7 +154,7 @@ fn invalid_arguments_and_files_are_refused() {
 /// Factory bad blocks are listed, counted and never used.
 #[test]
 fn bad_blocks_from_the_factory() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let file = folder.path().join("flash");
     let made = device(0, &format!("create {SHAPE} --factory-bad 3,17"), &file);
     assert!(made.contains("bad blocks: 2 of 64"), "{made}");
@@ -182,7 +183,7 @@ fn bad_blocks_from_the_factory() {
 /// The geometry of a preset, and a sparse terabyte.
 #[test]
 fn presets_and_large_devices() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let file = folder.path().join("flash");
     device(0, "create --capacity 1TiB --geometry page=16KiB,pages=512", &file);
     let info = json("info", &file);
@@ -196,7 +197,7 @@ fn presets_and_large_devices() {
 /// The measurement that does not need fio.
 #[test]
 fn an_interrupted_measurement_leaves_no_file() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_prism"))
         .args(["bench", "device", folder.path().to_str().unwrap(), "--only", "open"])
         .stdout(std::process::Stdio::null())
@@ -207,9 +208,7 @@ fn an_interrupted_measurement_leaves_no_file() {
         assert!(child.try_wait().unwrap().is_none(), "the measurement ended by itself");
         std::thread::yield_now();
     }
-    let killed =
-        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(killed.unwrap().success());
+    signal(child.id(), "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

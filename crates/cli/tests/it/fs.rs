@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use prism_fs::NewFile;
 use prism_testkit::skipped;
-use serde_json::Value;
 
-use crate::common::{folder, prism};
+use crate::common::{folder, good, json, path, prism, signal};
 
 fn may_mount() -> bool {
     rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists()
@@ -15,45 +15,37 @@ fn may_mount() -> bool {
 #[test]
 fn a_file_system_is_made_mounted_checked_and_described() {
     let folder = folder();
-    let [file, place] = ["file", "place"].map(|name| folder.path().join(name));
-    let [file, place] = [&file, &place].map(|path| path.to_str().unwrap());
-    let run = prism(&["mkfs", file, "--size", "256MiB"]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let again = prism(&["mkfs", file, "--size", "256MiB"]);
-    assert_eq!(again.code, 2, "what is there is not overwritten");
-    assert!(again.stderr.contains("the file exists"), "{}", again.stderr);
+    let [file, place] = &["file", "place"].map(|name| path(&folder, name));
+    good(&["mkfs", file, "--size", "256MiB"]);
+    // What is there is not overwritten.
+    refused(&["mkfs", file, "--size", "256MiB"], 2, &["the file exists"]);
 
     std::fs::create_dir(place).unwrap();
     if may_mount() {
         for round in 0..2_u8 {
-            let run = prism(&["mount", file, place]);
-            assert_eq!(run.code, 0, "{}", run.stderr);
+            good(&["mount", file, place]);
             let content = folder.path().join("place/content");
             if round == 1 {
                 assert_eq!(std::fs::read(&content).unwrap(), vec![7; 3 << 20]);
             }
             std::fs::write(&content, vec![7; 3 << 20]).unwrap();
-            let busy = prism(&["fsck", file]);
-            assert_eq!(busy.code, 2, "a mounted file system is not checked: {}", busy.stdout);
+            // A mounted file system is not checked.
+            refused(&["fsck", file], 2, &[]);
             assert!(Command::new("umount").arg(place).status().unwrap().success());
         }
     } else {
         skipped("prism mount needs root and /dev/fuse", "");
     }
-    let run = prism(&["fsck", file]);
-    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
-    let run = prism(&["fs", "info", file, "--json", "-"]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    good(&["fsck", file]);
+    let found = json(&["fs", "info", file, "--json", "-"]);
     assert!(found.is_object(), "{found}");
 }
 
 #[test]
 fn what_is_no_file_system_is_refused() {
     let folder = folder();
-    let text = folder.path().join("text");
-    std::fs::write(&text, "no file system").unwrap();
-    let text = text.to_str().unwrap();
+    let text = &path(&folder, "text");
+    std::fs::write(text, "no file system").unwrap();
     for arguments in [
         &["fsck", text][..],
         &["fs", "info", text],
@@ -69,10 +61,9 @@ fn what_is_no_file_system_is_refused() {
         assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
         assert!(run.stderr.starts_with("prism: "), "{arguments:?}: {}", run.stderr);
     }
-    let run = prism(&["mount", "memory", "/tmp", "--size", "1GiB", "--preset", "none"]);
-    assert!(run.code == 2 && run.stderr.contains("dc-tlc"), "{}", run.stderr);
-    let run = prism(&["fsck", text]);
-    assert!(run.stderr.contains("make a file system with prism mkfs"), "{}", run.stderr);
+    let unknown = ["mount", "memory", "/tmp", "--size", "1GiB", "--preset", "none"];
+    refused(&unknown, 2, &["dc-tlc"]);
+    refused(&["fsck", text], 2, &["make a file system with prism mkfs"]);
 }
 
 /// The command fails with this exit code, and its line names all of `parts`.
@@ -87,11 +78,11 @@ fn refused(arguments: &[&str], code: i32, parts: &[&str]) {
 #[test]
 fn files_that_hold_no_whole_file_system_are_named_with_a_remedy() {
     let folder = folder();
-    let name = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let name = |name: &str| path(&folder, name);
     let (whole, place) = (name("whole"), name("place"));
     std::fs::create_dir(&place).unwrap();
-    assert_eq!(prism(&["mkfs", &whole, "--size", "64MiB"]).code, 0);
-    assert_eq!(prism(&["device", "create", &name("device"), "--capacity", "1GiB"]).code, 0);
+    good(&["mkfs", &whole, "--size", "64MiB"]);
+    good(&["device", "create", &name("device"), "--capacity", "1GiB"]);
     for (file, bytes) in [("shorter", 60 << 20), ("begin", 100_000), ("few", 100), ("none", 0)] {
         std::fs::copy(&whole, name(file)).unwrap();
         std::fs::File::options().write(true).open(name(file)).unwrap().set_len(bytes).unwrap();
@@ -139,7 +130,7 @@ fn files_that_hold_no_whole_file_system_are_named_with_a_remedy() {
 #[test]
 fn what_is_no_regular_file_is_refused_at_once() {
     let folder = folder();
-    let name = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let name = |name: &str| path(&folder, name);
     let [pipe, socket, link, place] = ["pipe", "socket", "link", "place"].map(name);
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
@@ -165,16 +156,15 @@ fn a_mount_is_refused_on_what_is_no_empty_folder() {
         return skipped("prism mount needs root and /dev/fuse", "");
     }
     let folder = folder();
-    let name = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let name = |name: &str| path(&folder, name);
     let (disk, place) = (name("disk"), name("place"));
-    assert_eq!(prism(&["mkfs", &disk, "--size", "64MiB"]).code, 0);
+    good(&["mkfs", &disk, "--size", "64MiB"]);
     std::fs::create_dir(&place).unwrap();
     std::fs::write(name("place/hidden"), "hidden").unwrap();
     refused(&["mount", &disk, &name("missing")], 2, &["missing", "make it with mkdir"]);
     refused(&["mount", &disk, &disk], 2, &["disk", "name a folder"]);
     refused(&["mount", &disk, &place], 2, &["place", "not empty", "-o nonempty"]);
-    let run = prism(&["mount", &disk, &place, "-o", "nonempty"]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
+    good(&["mount", &disk, &place, "-o", "nonempty"]);
     assert!(!Path::new(&name("place/hidden")).exists(), "it is hidden");
     for command in [&["fsck"][..], &["fsck", "--repair"], &["fs", "info"]] {
         refused(&[command, &[&disk]].concat(), 2, &["disk", "in use by process"]);
@@ -184,12 +174,23 @@ fn a_mount_is_refused_on_what_is_no_empty_folder() {
     assert_eq!(std::fs::read(name("place/hidden")).unwrap(), b"hidden");
 }
 
+/// An empty file of root's.
+const NEW: NewFile = NewFile { mode: 0o100_644, uid: 0, gid: 0, rdev: 0, umask: 0 };
+
 /// A file system with an empty file.
 fn new_file(disk: &Path) -> (prism_fs::Fs<prism_fsmount::AnyStore>, u32) {
     let mut fs = prism_fsmount::make(disk, prism_base::Bytes(64 << 20)).unwrap().fs;
-    let new = prism_fs::NewFile { mode: 0o100_644, uid: 0, gid: 0, rdev: 0, umask: 0 };
-    let file = fs.make(prism_fs::ROOT, b"file", new).unwrap();
+    let file = fs.make(prism_fs::ROOT, b"file", NEW).unwrap();
     (fs, file)
+}
+
+/// The first 10,000 bytes of the file called `file`.
+fn content(disk: &Path) -> Vec<u8> {
+    let (access, damage) = (prism_fs::Access::ReadOnly, prism_fs::Damage::Refuse);
+    let device = prism_fsmount::open(disk, prism_fs::Config::NORMAL, access, damage);
+    let mut fs = device.unwrap().fs;
+    let file = fs.lookup(prism_fs::ROOT, b"file").unwrap();
+    fs.read(file, 0, 10_000).unwrap()
 }
 
 /// A block of a file is damaged: the check says so with exit code 1, also after a repair.
@@ -202,7 +203,7 @@ fn damage_is_found_with_exit_code_1() {
     fs.write(file, 0, &[0xab; 4096]).unwrap();
     fs.unmount().unwrap();
     drop(fs);
-    assert_eq!(prism(&["fsck", path]).code, 0);
+    good(&["fsck", path]);
     let mut bytes = std::fs::read(&disk).unwrap();
     let at = bytes.windows(4096).position(|window| window == [0xab; 4096]).unwrap();
     bytes[at + 5] ^= 1;
@@ -223,9 +224,8 @@ fn damage_after_the_checkpoint_is_refused_and_repaired() {
     let disk = folder.path().join("disk");
     let path = disk.to_str().unwrap();
     let mut fs = prism_fsmount::make(&disk, prism_base::Bytes(64 << 20)).unwrap().fs;
-    let new = prism_fs::NewFile { mode: 0o100_644, uid: 0, gid: 0, rdev: 0, umask: 0 };
     for name in ["lost", "kept", "newest"] {
-        let file = fs.make(prism_fs::ROOT, name.as_bytes(), new).unwrap();
+        let file = fs.make(prism_fs::ROOT, name.as_bytes(), NEW).unwrap();
         fs.write(file, 0, name.as_bytes()).unwrap();
         fs.sync().unwrap();
     }
@@ -242,15 +242,13 @@ fn damage_after_the_checkpoint_is_refused_and_repaired() {
     refused(&["fs", "info", path], 2, &["disk", damage, "run prism fsck"]);
     assert!(std::fs::read(&disk).unwrap() == bytes, "nothing was changed");
     refused(&["mount", path, place.to_str().unwrap()], 2, &["disk", damage, "run prism fsck"]);
-    let run = prism(&["fsck", path, "--repair"]);
-    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    let said = good(&["fsck", path, "--repair"]);
     for what in [damage, "folder 1: \"lost\" leads to no file"] {
-        assert!(run.stdout.contains(&format!("repaired: {what}")), "{what}: {}", run.stdout);
+        assert!(said.contains(&format!("repaired: {what}")), "{what}: {said}");
     }
-    let run = prism(&["fsck", path, "--repair"]);
-    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     let [ended, read] = ["ended by an unmount", "read 3 files and 3 blocks of their content"];
-    assert_eq!(run.stdout, format!("{path}: {ended}\n{path}: {read}\n"));
+    let whole = format!("{path}: {ended}\n{path}: {read}\n");
+    assert_eq!(good(&["fsck", path, "--repair"]), whole);
 }
 
 /// A byte of each copy of each entry in the journal of the device's file is damaged alone, after a
@@ -286,18 +284,14 @@ fn a_damaged_entry_of_the_journal_of_the_device_stops_nothing() {
             (&["fsck", path][..], format!("{path}: entry")),
             (&["fsck", path, "--repair"], format!("repaired: {path}: entry")),
         ] {
-            let run = prism(arguments);
-            assert_eq!(run.code, 0, "{at}: {}{}", run.stdout, run.stderr);
-            let found = run.stdout.lines().any(|l| l.starts_with(&begin) && l.ends_with(&text));
-            assert_eq!(found, is_reported, "{}", run.stdout);
+            let said = good(arguments);
+            let found = said.lines().any(|l| l.starts_with(&begin) && l.ends_with(&text));
+            assert_eq!(found, is_reported, "{said}");
         }
-        assert_eq!(prism(&["device", "check", path]).code, 0, "it is repaired");
+        // It is repaired.
+        good(&["device", "check", path]);
         assert!(!prism(&["fsck", path]).stdout.contains(&text));
-        let (access, accept) = (prism_fs::Access::ReadOnly, prism_fs::Damage::Refuse);
-        let device = prism_fsmount::open(&disk, prism_fs::Config::NORMAL, access, accept);
-        let mut fs = device.unwrap().fs;
-        let file = fs.lookup(prism_fs::ROOT, b"file").unwrap();
-        assert_eq!(fs.read(file, 0, 10_000).unwrap(), [3; 10_000]);
+        assert_eq!(content(&disk), [3; 10_000]);
     }
 }
 
@@ -320,10 +314,8 @@ fn a_damaged_page_of_the_tables_of_the_device_stops_nothing() {
         std::fs::write(&disk, &damaged).unwrap();
         // Others are in blocks that were erased.
         found += u32::from(prism(&["device", "check", path]).stdout.contains("1 damaged"));
-        let run = prism(&["fsck", path]);
-        assert_eq!(run.code, 0, "{at}: {}{}", run.stdout, run.stderr);
-        let run = prism(&["fs", "info", path]);
-        assert_eq!(run.code, 0, "{at}: {}{}", run.stdout, run.stderr);
+        good(&["fsck", path]);
+        good(&["fs", "info", path]);
     }
     assert!(found >= 2 && found % 2 == 0, "{found} pages of the tables");
     let mut damaged = bytes.clone();
@@ -358,17 +350,12 @@ fn a_damaged_checkpoint_is_refused_and_repaired() {
     refused(&["fsck", path], 1, &["disk", damage]);
     refused(&["fs", "info", path], 2, &["disk", damage]);
     assert!(std::fs::read(&disk).unwrap() == bytes, "nothing was changed");
-    let run = prism(&["fsck", path, "--repair"]);
-    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
-    assert!(run.stdout.contains("repaired: no checkpoint can be read\n"), "{}", run.stdout);
-    assert!(run.stdout.contains("was not unmounted"), "{}", run.stdout);
-    let run = prism(&["fsck", path]);
+    let said = good(&["fsck", path, "--repair"]);
+    assert!(said.contains("repaired: no checkpoint can be read\n"), "{said}");
+    assert!(said.contains("was not unmounted"), "{said}");
     let [ended, read] = ["ended by an unmount", "read 2 files and 4 blocks of their content"];
-    assert_eq!(run.stdout, format!("{path}: {ended}\n{path}: {read}\n"));
-    let (access, damage) = (prism_fs::Access::ReadOnly, prism_fs::Damage::Refuse);
-    let mut fs = prism_fsmount::open(&disk, prism_fs::Config::NORMAL, access, damage).unwrap().fs;
-    let file = fs.lookup(prism_fs::ROOT, b"file").unwrap();
-    assert_eq!(fs.read(file, 0, 10_000).unwrap(), [vec![8; 4096], vec![7; 5904]].concat());
+    assert_eq!(prism(&["fsck", path]).stdout, format!("{path}: {ended}\n{path}: {read}\n"));
+    assert_eq!(content(&disk), [vec![8; 4096], vec![7; 5904]].concat());
 }
 
 #[test]
@@ -379,9 +366,7 @@ fn a_file_system_in_memory_ends_with_its_mount() {
     let folder = folder();
     let place = folder.path().to_str().unwrap();
     for extra in [&[][..], &["--preset", "dc-tlc"]] {
-        let arguments = [&["mount", "memory", place, "--size", "64MiB"][..], extra].concat();
-        let run = prism(&arguments);
-        assert_eq!(run.code, 0, "{}", run.stderr);
+        good(&[&["mount", "memory", place, "--size", "64MiB"][..], extra].concat());
         let file = folder.path().join("file");
         assert!(!file.exists(), "it is empty");
         std::fs::write(&file, vec![7; 3 << 20]).unwrap();
@@ -402,23 +387,18 @@ fn the_benchmark_measures_and_cleans_up() {
     let bench = |only: &str| {
         prism(&[&["bench", "fs", path, "--only", only, "--json", "-"], &short[..]].concat())
     };
-    let run = bench("random reads");
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    let found = bench("random reads").json();
     let row = &found["rows"][0];
     for rate in ["memory_passed_through", "in_memory", "folder_passed_through", "in_file"] {
         assert!(row[rate].as_f64().unwrap() > 10.0, "{rate}: {row}");
     }
-    let run = bench("varmail");
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let run = bench("opening");
-    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    bench("varmail").good();
+    let found = bench("opening").json();
     assert!(found["opened"]["crashed_seconds"].as_f64().unwrap() > 0.0, "{found}");
-    let run = bench("nonsense");
-    assert!(run.code == 2 && run.stderr.contains("varmail; opening"), "{}", run.stderr);
-    let missing = folder.path().join("missing");
-    let run = prism(&["bench", "fs", missing.to_str().unwrap(), "--only", "varmail"]);
-    assert!(run.code == 2 && run.stderr.contains("missing") && !missing.exists(), "{}", run.stderr);
+    bench("nonsense").refused(&["varmail; opening"]);
+    let missing = crate::common::path(&folder, "missing");
+    refused(&["bench", "fs", &missing, "--only", "varmail"], 2, &["missing"]);
+    assert!(!Path::new(&missing).exists());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 
     let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
@@ -431,8 +411,7 @@ fn the_benchmark_measures_and_cleans_up() {
         assert!(child.try_wait().unwrap().is_none(), "the benchmark ended by itself");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(status.unwrap().success());
+    signal(child.id(), "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(!home.exists(), "{}", home.display());
 }

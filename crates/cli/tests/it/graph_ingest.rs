@@ -3,24 +3,13 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::common::{folder, good, prism};
-
-fn at(folder: &Path, name: &str) -> String {
-    folder.join(name).to_str().unwrap().to_owned()
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let names = fs::read_dir(folder).unwrap();
-    let names = names.map(|name| name.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.collect();
-    names.sort();
-    names
-}
+use crate::common::{
+    folder, good, json, names, path as at, prism, quiet, refused, refused_in_a_line, signal,
+};
 
 /// Writes edges: so many that they are read in several pieces.
 fn write_edges(path: &str) {
@@ -45,7 +34,7 @@ fn limited(kib: u32, trap: &str, arguments: &[&str]) -> Output {
 fn an_ingest_that_was_killed_goes_on() {
     let folder = folder();
     let [edges, whole, store] =
-        ["edges.txt", "whole.prism", "g.prism"].map(|name| at(folder.path(), name));
+        ["edges.txt", "whole.prism", "g.prism"].map(|name| at(&folder, name));
     write_edges(&edges);
     good(&["graph", "ingest", &edges, "-o", &whole, "--directed"]);
     let exported = good(&["graph", "export", &whole]);
@@ -85,13 +74,12 @@ fn an_ingest_that_was_killed_goes_on() {
     assert_eq!(names(folder.path()), ["edges.txt", "g.prism", "whole.prism"]);
     assert!(good(&["graph", "export", &store]) == exported);
     assert!(good(&["graph", "verify", &store]).contains("no damage"));
-    let json = |store: &str| {
-        let text = good(&["graph", "info", store, "--json", "-"]);
-        let mut json: Value = serde_json::from_str(&text).unwrap();
-        json["store"] = Value::Null;
-        json
+    let info = |store: &str| {
+        let mut info = json(&["graph", "info", store, "--json", "-"]);
+        info["store"] = Value::Null;
+        info
     };
-    assert_eq!(json(&store), json(&whole));
+    assert_eq!(info(&store), info(&whole));
 }
 
 /// Ctrl-C comes when all edges were read and the vertices are waited for.
@@ -99,39 +87,31 @@ fn an_ingest_that_was_killed_goes_on() {
 fn an_ingest_that_was_stopped_goes_on() {
     let folder = folder();
     let [edges, vertices, store] =
-        ["edges.txt", "vertices", "g.prism"].map(|name| at(folder.path(), name));
+        ["edges.txt", "vertices", "g.prism"].map(|name| at(&folder, name));
     let lines: String = (0..50_000).map(|at| format!("{} {}\n", at % 977, at % 1013)).collect();
     fs::write(&edges, lines).unwrap();
     assert!(Command::new("mkfifo").arg(&vertices).status().unwrap().success());
     let common = ["graph", "ingest", &edges, "-o", &store, "--memory", "64KiB"];
-    let with = |more: &[&str]| -> Vec<String> {
-        common.iter().chain(more).map(|&word| word.to_owned()).collect()
-    };
-    let prism =
-        |arguments: Vec<String>| prism(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let of_vertices = ["--vertices", &vertices];
     let start = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_prism"));
-        command.args(with(&["--vertices", &vertices])).stderr(Stdio::piped());
+        command.args(common).args(of_vertices).stderr(Stdio::piped());
         command.stdout(Stdio::null()).spawn().unwrap()
     };
     let child = start();
     // This waits until the pipe is opened for reading.
     let pipe = fs::OpenOptions::new().write(true).open(&vertices).unwrap();
-    let process = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    signal(child.id(), "INT");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     drop(pipe);
     assert_eq!(names(folder.path()), ["edges.txt", "g.prism.ingest", "vertices"]);
     // Other options, and another input.
-    for (arguments, why) in [
-        (with(&[]), "it is with --vertices="),
-        (with(&["--vertices", &vertices, "--directed"]), "it is without --directed;"),
+    for (more, why) in [
+        (&[][..], "it is with --vertices="),
+        (&[&of_vertices[..], &["--directed"]].concat(), "it is without --directed;"),
     ] {
-        let run = prism(arguments);
-        assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{}", run.stderr);
-        for part in ["g.prism.ingest: ", why, "--restart"] {
-            assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
-        }
+        let parts = ["g.prism.ingest: ", why, "--restart"];
+        refused_in_a_line(&[&common[..], more].concat(), &parts);
     }
     let child = start();
     let mut pipe = fs::OpenOptions::new().write(true).open(&vertices).unwrap();
@@ -147,15 +127,14 @@ fn an_ingest_that_was_stopped_goes_on() {
     let child = start();
     drop(fs::OpenOptions::new().write(true).open(&vertices).unwrap());
     drop(child.wait_with_output().unwrap());
-    let run = prism(with(&["--restart", "--directed"]));
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    quiet(&[&common[..], &["--restart", "--directed"]].concat());
 }
 
 #[test]
 fn a_graph_may_be_in_memory_or_on_a_simulated_drive() {
     let folder = folder();
     let [edges, store, out, other] =
-        ["e.txt", "g.prism", "out.tsv", "other.tsv"].map(|name| at(folder.path(), name));
+        ["e.txt", "g.prism", "out.tsv", "other.tsv"].map(|name| at(&folder, name));
     let lines: String =
         (0..30_000).map(|at| format!("{} {}\n", at * 31 % 4099, at % 4001)).collect();
     fs::write(&edges, lines).unwrap();
@@ -172,15 +151,14 @@ fn a_graph_may_be_in_memory_or_on_a_simulated_drive() {
             assert!(text.contains(&format!("\n  {kind} for the run: ")), "{text}");
         }
     }
-    let json = |words: &[&str]| {
+    let device = |words: &[&str]| {
         let head = ["graph", "run", "pagerank", "--iterations", "3", "--json", "-"];
-        let text = good(&[&head[..], &in_memory, words].concat());
-        serde_json::from_str::<Value>(&text).unwrap()["device"].clone()
+        json(&[&head[..], &in_memory, words].concat())["device"].clone()
     };
     // Every run takes the same virtual time, and a checkpoint is written to the drive.
     let drive = ["--preset", "dc-tlc", "--memory", "3MiB"];
-    let found = json(&drive);
-    assert_eq!(found["run"], json(&drive)["run"]);
+    let found = device(&drive);
+    assert_eq!(found["run"], device(&drive)["run"]);
     let (ingest, run) = (&found["ingest"], &found["run"]);
     assert!(ingest["written_bytes"].as_u64().unwrap() > 100_000, "{found}");
     assert!(run["read_bytes"].as_u64().unwrap() > 100_000, "{found}");
@@ -188,9 +166,9 @@ fn a_graph_may_be_in_memory_or_on_a_simulated_drive() {
     let seconds = |work: &Value| work["virtual_seconds"].as_f64().unwrap();
     assert!(seconds(ingest) > 0.0001 && seconds(ingest) < 1.0, "{found}");
     assert!(seconds(run) > 0.0001 && seconds(run) < 1.0, "{found}");
-    let saved = json(&[&drive[..], &["--checkpoint", "1"]].concat());
+    let saved = device(&[&drive[..], &["--checkpoint", "1"]].concat());
     assert!(saved["run"]["written_bytes"].as_u64().unwrap() >= 3 * 8 * 4099, "{saved}");
-    let memory = json(&["--memory", "3MiB"]);
+    let memory = device(&["--memory", "3MiB"]);
     assert!(memory["run"]["read_bytes"].as_u64().unwrap() > 100_000, "{memory}");
     assert!(memory["run"].get("virtual_seconds").is_none(), "{memory}");
     for (words, part) in [
@@ -203,8 +181,6 @@ fn a_graph_may_be_in_memory_or_on_a_simulated_drive() {
         (&["graph", "run", "wcc", "memory", "--edges", &edges, "--output", &edges], "the input"),
         (&["graph", "run", "wcc", "memory", "--edges", &edges, "--json", &edges], "the input"),
     ] {
-        let run = prism(words);
-        assert_eq!(run.code, 2, "{words:?}: {}", run.stdout);
-        assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
+        refused(words, &[part]);
     }
 }

@@ -2,15 +2,14 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::common::{folder, good, refused};
+use crate::common::{self, folder, good, path, refused};
 
 #[test]
 fn the_largest_groups_are_listed_if_their_number_is_given() {
     let folder = folder();
-    let [edges, store] = ["edges.txt", "g.prism"].map(|name| folder.path().join(name));
-    let [edges, store] = [&edges, &store].map(|path| path.to_str().unwrap());
+    let [edges, store] = &["edges.txt", "g.prism"].map(|name| path(&folder, name));
     // Groups of four, of three, of three, and a vertex alone.
     let groups: [&[u32]; 4] = [&[11, 12, 13, 14], &[20, 21, 22], &[4, 5, 6], &[30]];
     let mut lines = String::new();
@@ -24,8 +23,8 @@ fn the_largest_groups_are_listed_if_their_number_is_given() {
     for algorithm in ["wcc", "cdlp"] {
         let run = |words: &[&str]| good(&[&["graph", "run", algorithm, store], words].concat());
         let top = |words: &[&str]| {
-            let text = run(&[&["--json", "-"], words].concat());
-            let json: Value = serde_json::from_str(&text).unwrap();
+            let json =
+                common::json(&[&["graph", "run", algorithm, store, "--json", "-"], words].concat());
             assert_eq!(json.get("histogram").is_some(), words.contains(&"--histogram"));
             json["top"].clone()
         };
@@ -51,8 +50,7 @@ fn the_largest_groups_are_listed_if_their_number_is_given() {
 #[test]
 fn lengths_beyond_the_range_of_numbers_are_no_missing_paths() {
     let folder = folder();
-    let edges = folder.path().join("edges.txt");
-    let edges = edges.to_str().unwrap();
+    let edges = &path(&folder, "edges.txt");
     fs::write(edges, "1 2 1e308\n2 3 1e308\n").unwrap();
     let run = ["graph", "run", "sssp", "memory", "--edges", edges, "--source", "1"];
     refused(&[&run[..], &["--weighted"]].concat(), &["the weights are too large", "divide"]);
@@ -62,7 +60,7 @@ fn lengths_beyond_the_range_of_numbers_are_no_missing_paths() {
 #[test]
 fn mistakes_are_named_with_what_to_do() {
     let folder = folder();
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let at = |name: &str| path(&folder, name);
     let [edges, store, empty] = ["edges.txt", "g.prism", "empty.prism"].map(at);
     fs::write(&edges, "1 2\n2 3\n").unwrap();
     fs::write(&empty, "").unwrap();

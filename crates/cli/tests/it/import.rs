@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::common::{Run, folder, prism};
+use crate::common::{Run, folder, json, prism, words};
 
 /// A configuration among the test data of the converter.
 fn data(name: &str) -> PathBuf {
@@ -15,6 +15,13 @@ fn import(name: &str, output: &Path, more: &[&str]) -> Run {
     let file = data(name);
     let (file, output) = (file.to_str().unwrap(), output.to_str().unwrap());
     prism(&[&["device", "import", file, "-o", output], more].concat())
+}
+
+/// The JSON of `prism sim WORDS` on the drive of this size, as fio prints it.
+fn sim(device: &Path, capacity: &str, more: &str) -> Value {
+    let device = device.to_str().unwrap();
+    let usual = ["sim", "--output-format=json", "--device", device, "--capacity", capacity];
+    json(&[&usual[..], &words(more)].concat())
 }
 
 /// Each drive runs a few thousand requests: it is filled, then written and read at random.
@@ -36,22 +43,8 @@ fn imported_drives_simulate_requests() {
         assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{}", run.stderr);
         assert!(run.stderr.contains(" settings left out (listed at the end"), "{}", run.stderr);
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
-        let device = device.to_str().unwrap();
-        let run = prism(&[
-            "sim",
-            "--device",
-            device,
-            "--capacity",
-            "4GiB",
-            "--output-format=json",
-            "--name=mix",
-            "--rw=randrw",
-            "--bs=8k",
-            "--iodepth=16",
-            "--number_ios=4000",
-        ]);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
-        let result: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let mix = "--name=mix --rw=randrw --bs=8k --iodepth=16 --number_ios=4000";
+        let result = sim(&device, "4GiB", mix);
         let job = &result["jobs"][0];
         let ios = |dir: &str| job[dir]["total_ios"].as_u64().unwrap();
         assert_eq!(ios("read") + ios("write"), 4000, "{name}");
@@ -66,22 +59,8 @@ fn latencies_follow_from_the_settings() {
     let device = folder.path().join("drive.toml");
     let check = |name: &str, bytes: &str, expected: u64| {
         assert_eq!(import(name, &device, &[]).code, 0);
-        let size = format!("--bs={bytes}");
-        let device = device.to_str().unwrap();
-        let run = prism(&[
-            "sim",
-            "--device",
-            device,
-            "--capacity",
-            "1GiB",
-            "--output-format=json",
-            "--name=read",
-            "--rw=randread",
-            "--number_ios=500",
-            &size,
-        ]);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
-        let result: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let reads = format!("--name=read --rw=randread --number_ios=500 --bs={bytes}");
+        let result = sim(&device, "1GiB", &reads);
         let fastest = result["jobs"][0]["read"]["clat_ns"]["min"].as_u64();
         assert_eq!(fastest, Some(expected), "{name}, {bytes}");
     };
@@ -106,20 +85,7 @@ fn imported_jobs_run_on_the_imported_drive() {
     let text = std::fs::read_to_string(&jobs).unwrap();
     assert!(text.contains("runtime=10s"));
     std::fs::write(&jobs, text.replace("runtime=10s", "runtime=100ms")).unwrap();
-    let (device, jobs) = (device.to_str().unwrap(), jobs.to_str().unwrap());
-    let run = prism(&[
-        "sim",
-        jobs,
-        "--device",
-        device,
-        "--capacity",
-        "1GiB",
-        "--state",
-        "filled:0.75",
-        "--output-format=json",
-    ]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    let result: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let result = sim(&device, "1GiB", &format!("--state filled:0.75 {}", jobs.display()));
     let ios = |job: usize| result["jobs"][job]["write"]["total_ios"].as_u64().unwrap();
     // 16 requests are in flight in one flow, 2 in the other.
     assert!(ios(0) > 2 * ios(1) && ios(1) > 100, "{} and {}", ios(0), ios(1));
@@ -134,9 +100,8 @@ fn output_goes_to_standard_output_and_refusals_name_the_file() {
     assert!(run.stderr.starts_with("standard input: FEMU drive with 64 dies, 12 GiB for the host"));
     let folder = folder();
     let output = folder.path().join("drive.toml");
-    let run = import("README.md", &output, &[]);
-    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
-    assert!(run.stderr.contains("README.md: this is no configuration of a known simulator"));
-    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    let said = import("README.md", &output, &[])
+        .refused(&["README.md: this is no configuration of a known simulator"]);
+    assert_eq!(said.lines().count(), 1, "{said}");
     assert!(!output.exists());
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::common::{folder, prism, sample};
+use crate::common::{folder, path, quiet, refused_in_a_line, sample};
 
 /// A sparse image of 4 GiB with the superblock of F2FS.
 fn image(path: &Path) {
@@ -39,24 +39,21 @@ fn regions(text: &str) -> Vec<&str> {
 #[test]
 fn an_image_gives_the_layout_that_is_shipped() {
     let folder = folder();
-    let [disk, out] = ["disk.img", "out.toml"].map(|name| folder.path().join(name));
-    image(&disk);
-    let [disk, out] = [&disk, &out].map(|path| path.to_str().unwrap());
-    let run = prism(&["trace", "layout", disk, "-o", out]);
-    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
+    let [disk, out] = &["disk.img", "out.toml"].map(|name| path(&folder, name));
+    image(Path::new(disk));
+    assert_eq!(quiet(&["trace", "layout", disk, "-o", out]), "");
     let written = std::fs::read_to_string(out).unwrap();
     assert!(written.contains("read from disk.img"), "{written}");
     let shipped = std::fs::read_to_string(sample("layouts/f2fs-4GiB.toml")).unwrap();
     assert_eq!(regions(&written), regions(&shipped));
     // The text is a layout as well, and standard output the default.
-    let again = prism(&["trace", "layout", out]);
-    assert_eq!((again.code, again.stdout), (0, written));
+    assert_eq!(quiet(&["trace", "layout", out]), written);
 }
 
 #[test]
 fn files_without_a_layout_are_refused() {
     let folder = folder();
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let at = |name: &str| path(&folder, name);
     std::fs::write(at("zeros"), [0; 8192]).unwrap();
     std::fs::write(at("short"), [0; 10]).unwrap();
     std::fs::write(at("words"), "these are words").unwrap();
@@ -67,9 +64,7 @@ fn files_without_a_layout_are_refused() {
         ("none", "there is no such file"),
         (".", "this is a folder"),
     ] {
-        let run = prism(&["trace", "layout", &at(name), "-o", &at("out")]);
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{name}");
-        assert!(run.stderr.contains(says) && run.stderr.lines().count() == 1, "{}", run.stderr);
+        refused_in_a_line(&["trace", "layout", &at(name), "-o", &at("out")], &[says]);
         assert!(!folder.path().join("out").exists(), "{name}");
     }
 }

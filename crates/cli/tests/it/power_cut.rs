@@ -1,26 +1,23 @@
 //! `prism sim --cut-power-after`.
 
-use crate::common::prism;
-use serde_json::Value;
+use crate::common::{Run, prism};
 
 const JOB: [&str; 6] =
     ["--name=w", "--rw=randwrite", "--bs=4k", "--iodepth=16", "--size=32m", "--fsync=64"];
 
-fn sim(args: &[&str]) -> crate::common::Run {
+fn sim(args: &[&str]) -> Run {
     prism(&[&["sim", "--capacity", "64MiB"], args, &JOB].concat())
 }
 
 #[test]
 fn a_cut_reports_what_is_lost() {
     let args = ["--device", "consumer-nvme", "--cut-power-after", "2000"];
-    let run = sim(&args);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let shown = sim(&args).quiet();
     for text in ["Loss of power after 2,000 requests", "Promised", "Lost for", "fsync=N"] {
-        assert!(run.stdout.contains(text), "{text}: {}", run.stdout);
+        assert!(shown.contains(text), "{text}: {shown}");
     }
-    assert_eq!(sim(&args).stdout, run.stdout);
-    let run = sim(&[&args[..], &["--json", "-"]].concat());
-    let cut = &serde_json::from_str::<Value>(&run.stdout).unwrap()["power_cut"];
+    assert_eq!(sim(&args).quiet(), shown);
+    let cut = &sim(&[&args[..], &["--json", "-"]].concat()).json()["power_cut"];
     let number = |key: &str| cut[key].as_u64().unwrap_or_else(|| panic!("{key}: {cut}"));
     assert_eq!((number("requests_completed"), number("promises_broken")), (2000, 0));
     assert!(number("units_lost") > 0 && number("lost_for_ns") > 0);
@@ -42,8 +39,6 @@ fn what_does_not_go_with_a_cut_is_refused() {
         (&["--cut-power-after", "9", "--state", "x.prism-state"], "a snapshot has no content"),
     ];
     for (args, expected) in cases {
-        let run = sim(args);
-        assert_eq!(run.code, 2, "{args:?}: {}", run.stdout);
-        assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
+        sim(args).refused(&[expected]);
     }
 }

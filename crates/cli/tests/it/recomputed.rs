@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::common::{folder, prism, sample};
+use crate::common::{folder, quiet, sample};
 use serde_json::{Value, json};
 
 /// What to run to have these checks.
@@ -48,17 +48,13 @@ fn files(name: &str) -> Files {
     let folder = folder();
     let [report, trace, requests] =
         ["report.json", "trace.parquet", "requests.parquet"].map(|file| folder.path().join(file));
-    let run = |args: &[&str]| {
-        let run = prism(args);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism {args:?}");
-    };
     let [report_path, trace_path, requests_path] =
         [&report, &trace, &requests].map(|path| path.to_str().expect("a path in text"));
-    run(&["trace", "convert", &sample(name), trace_path]);
+    quiet(&["trace", "convert", &sample(name), trace_path]);
     // On an empty drive the first pass programs only the writes of the trace.
     let once = ["--phase", "app", "--state", "empty", "--passes", "1", "--what-if", "none"];
     let outputs = ["--requests", requests_path, "--json", report_path];
-    run(&[&["report", trace_path], &once[..], &outputs].concat());
+    quiet(&[&["report", trace_path], &once[..], &outputs].concat());
     Files { report, trace, requests, _folder: folder }
 }
 

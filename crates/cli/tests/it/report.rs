@@ -1,7 +1,9 @@
 //! `prism report` from a trace to its results: keys, paces, states, passes and seeds, and that the
 //! same command gives the same bytes.
 
-use crate::common::{Run, assert_lawful, folder, prism, report, sample, whole_report};
+use crate::common::{
+    Run, assert_lawful, folder, path, quiet, refused, report, sample, whole_report,
+};
 use serde_json::Value;
 
 /// Short enough for many runs, and with every kind of request but write-zeroes.
@@ -72,16 +74,14 @@ fn lifetime_follows_from_the_other_figures() {
 fn the_same_command_gives_the_same_bytes() {
     let folder = folder();
     let run = |name: &str, seed: &str| {
-        let path = |ending: &str| folder.path().join(format!("{name}.{ending}"));
-        let [html, json, parquet] = ["html", "json", "parquet"].map(path);
-        let [html, json, parquet] = [&html, &json, &parquet].map(|path| path.to_str().unwrap());
+        let path = |ending: &str| path(&folder, &format!("{name}.{ending}"));
+        let [html, json, parquet] = &["html", "json", "parquet"].map(path);
         let outputs = ["--html", html, "--json", json, "--requests", parquet];
         let state = ["--phase", "app", "--state", "preconditioned", "--passes", "2"];
         let state = [&state[..], &["--seed", seed, "--what-if", "streams"]].concat();
-        let run = prism(&[&["report", &wal()], &outputs[..], &state[..]].concat());
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+        let text = quiet(&[&["report", &wal()], &outputs[..], &state[..]].concat());
         let files = [html, json, parquet].map(|path| std::fs::read(path).unwrap());
-        (run.stdout, files)
+        (text, files)
     };
     let first = run("a", "1");
     assert!(first == run("b", "1"), "a second run differs");
@@ -130,9 +130,7 @@ fn paces_decide_when_requests_arrive() {
     let think =
         |text: &str| Run::with_input(&["report", "-", "--what-if", "none", "--pace", text], FIO);
     assert_eq!(think("open").code, 0);
-    let refused = think("dependent");
-    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
-    assert!(refused.stderr.contains("needs completions"), "{}", refused.stderr);
+    think("dependent").refused(&["needs completions"]);
 }
 
 /// A trace without completions.
@@ -161,15 +159,10 @@ fn states_decide_how_much_is_cleaned() {
 #[test]
 fn a_snapshot_is_the_state() {
     let folder = folder();
-    let file = folder.path().join("worn.prism-state");
-    let file = file.to_str().unwrap();
-    let run = |flags: &[&str]| {
-        let wal = wal();
-        let same = ["report", &wal, "--phase", "app", "--passes", "2", "--json", "-"];
-        let run = prism(&[&same[..], &["--what-if", "none"], flags].concat());
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{flags:?}");
-        serde_json::from_str::<Value>(&run.stdout).unwrap()
-    };
+    let file = &path(&folder, "worn.prism-state");
+    let wal = wal();
+    let same = [&wal, "--phase", "app", "--passes", "2"];
+    let run = |flags: &[&str]| report(&[&same, flags].concat());
     let first = run(&["--state", "preconditioned", "--save-state", file]);
     let preparation = &first["replay"]["preparation"];
     assert_eq!(preparation["settled"], true);
@@ -179,12 +172,9 @@ fn a_snapshot_is_the_state() {
     // A snapshot is of the fitted drive, from which latencies come too.
     assert_eq!(again["result"]["fitted"], first["result"]["fitted"]);
     assert_eq!(again["result"]["latency_ns"], again["result"]["fitted"]["latency_ns"]);
-    assert_eq!(again["replay"]["initial_state"], file);
-    let refused = |flags: &[&str], message: &str| {
-        let wal = wal();
-        let run = prism(&[&["report", &wal, "--state", file][..], flags].concat());
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{flags:?}");
-        assert!(run.stderr.contains(message), "{message:?} is not in {}", run.stderr);
+    assert_eq!(again["replay"]["initial_state"], *file);
+    let refused = |flags: &[&str], message| {
+        refused(&[&["report", &wal, "--state", file], flags].concat(), &[message]);
     };
     refused(&["--capacity", "6GiB"], "saved of another drive: its ");
     let bytes = std::fs::read(file).unwrap();
@@ -219,9 +209,7 @@ fn every_preset_takes_the_trace_at_any_capacity_that_holds_it() {
 fn standard_input_is_a_trace_like_any_other() {
     let args = ["--passes", "1", "--json", "-", "--what-if", "none"];
     let packed = std::fs::read(sample(SMALL)).unwrap();
-    let run = Run::with_input(&[&["report", "-"], &args[..]].concat(), &packed);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    let piped: Value = serde_json::from_str(&run.stdout).unwrap();
+    let piped = Run::with_input(&[&["report", "-"], &args[..]].concat(), &packed).json();
     let file = report(&[&sample(SMALL), "--passes", "1"]);
     assert_eq!(piped["trace"]["file"], "standard input");
     assert_eq!(piped["result"], file["result"]);
@@ -243,9 +231,8 @@ fn the_text_says_the_same_on_two_screens() {
 #[test]
 fn terms_and_design_rules_are_all_decided_or_say_why_not() {
     let folder = folder();
-    let path = folder.path().join("report.html");
-    let flags = ["--html", path.to_str().unwrap()];
-    let json = report(&[&[sample(SMALL).as_str()], &flags[..]].concat());
+    let path = path(&folder, "report.html");
+    let json = report(&[&sample(SMALL), "--html", &path]);
     let page = std::fs::read_to_string(&path).unwrap();
     let terms = json["terms"].as_array().unwrap();
     assert_eq!(terms.len(), 6);

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::common::{self, Run, folder, prism, report, sample};
+use crate::common::{self, Run, folder, gzip, path, prism, report, sample};
 use serde_json::Value;
 
 /// The text of a preset.
@@ -25,18 +25,13 @@ fn issue(seconds: &str, device: &str, offset: &str, sectors: &str, comm: &str) -
 /// Runs the report over `input` and checks that it is refused with one line that names
 /// `name` and says `message`.
 fn refused(args: &[&str], input: &[u8], name: &str, message: &str) {
-    let run = Run::with_input(&[&["report"], args].concat(), input);
-    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
-    assert!(run.stderr.starts_with(&format!("prism: {name}: ")), "{}", run.stderr);
-    assert!(run.stderr.contains(message), "{message:?} is not in {}", run.stderr);
-    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    Run::with_input(&[&["report"], args].concat(), input).refused_file(name, message);
 }
 
 /// The bytes `input` are refused from a pipe with `message`, and leave no output.
 fn refused_bytes(input: &[u8], flags: &[&str], message: &str) {
     let folder = folder();
-    let out = ["html", "json", "parquet"].map(|name| folder.path().join(name));
-    let [html, json, parquet] = out.each_ref().map(|path| path.to_str().unwrap());
+    let [html, json, parquet] = &["html", "json", "parquet"].map(|name| path(&folder, name));
     let outputs = ["-", "--html", html, "--json", json, "--requests", parquet];
     refused(&[&outputs, flags].concat(), input, "standard input", message);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -45,24 +40,16 @@ fn refused_bytes(input: &[u8], flags: &[&str], message: &str) {
 /// The report of `input`, one pass on an empty drive without what-ifs.
 fn accepted(input: &[u8], flags: &[&str]) -> Value {
     let args = ["report", "-", "--passes", "1", "--state", "empty", "--what-if", "none"];
-    let run = Run::with_input(&[&args[..], &["--json", "-"], flags].concat(), input);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    let json = serde_json::from_str(&run.stdout).unwrap();
+    let json = Run::with_input(&[&args[..], &["--json", "-"], flags].concat(), input).json();
     common::assert_lawful(&json);
     json
-}
-
-pub fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    packer.write_all(bytes).unwrap();
-    packer.finish().unwrap()
 }
 
 #[test]
 fn files_that_are_no_trace() {
     let folder = folder();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    refused(&[&path("none")], b"", &path("none"), "there is no such file");
+    let none = path(&folder, "none");
+    refused(&[&none], b"", &none, "there is no such file");
     let inside = folder.path().to_str().unwrap();
     refused(&[inside], b"", inside, "this is a folder");
     refused_bytes(b"", &[], "the file is empty");
@@ -94,8 +81,8 @@ fn requests_that_do_not_fit_the_drive() {
     let trace = sample("f2fs-rocksdb.ftrace.zst");
     let wanted = "of addresses, more than the drive's";
     refused(&[&trace, "--capacity", "16MiB"], b"", &trace, wanted);
-    let run = prism(&["report", &trace, "--capacity", "16MiB"]);
-    let advice = run.stderr.split("--capacity ").nth(1).expect("advice");
+    let said = common::refused(&["report", &trace, "--capacity", "16MiB"], &[]);
+    let advice = said.split("--capacity ").nth(1).expect("advice");
     let capacity = advice.split_whitespace().next().unwrap();
     let json = report(&[&trace, "--capacity", capacity, "--passes", "1"]);
     common::assert_lawful(&json);
@@ -237,11 +224,10 @@ fn a_trace_of_many_devices_stays_readable() {
 #[test]
 fn invalid_device_files() {
     let folder = folder();
-    let path = folder.path().join("d.toml");
-    let device = path.to_str().unwrap();
+    let device = &path(&folder, "d.toml");
     let trace = sample("f2fs-rocksdb.ftrace.zst");
     let check = |text: &str, parts: &[&str]| {
-        fs::write(&path, text).unwrap();
+        fs::write(device, text).unwrap();
         for part in parts {
             refused(&[&trace, "--device", device], b"", device, part);
         }
@@ -268,17 +254,13 @@ fn invalid_device_files() {
     check(&with("endurance = 3000", "endurance = 0"), &["flash.endurance"]);
     check("not a device", &["line 1"]);
     check("", &["name"]);
-    fs::write(&path, [0xff, 0xfe, 0x00]).unwrap();
+    fs::write(device, [0xff, 0xfe, 0x00]).unwrap();
     refused(&[&trace, "--device", device], b"", device, "UTF-8");
-    fs::remove_file(&path).unwrap();
+    fs::remove_file(device).unwrap();
     refused(&[&trace, "--device", device], b"", device, "there is no such file");
-    let run = prism(&["report", &trace, "--device", "fast"]);
     let known = prism_ssd::DriveSpec::preset_names().chain(["invalid value 'fast'"]);
-    for known in known {
-        assert!(run.stderr.contains(known), "{}", run.stderr);
-    }
-    assert_eq!(run.code, 2);
-    fs::write(&path, DC_TLC).unwrap();
+    common::refused(&["report", &trace, "--device", "fast"], &known.collect::<Vec<_>>());
+    fs::write(device, DC_TLC).unwrap();
     let json = report(&[&trace, "--device", device, "--passes", "1"]);
     assert_eq!(json["device"]["name"], "dc-tlc");
 }
@@ -286,10 +268,8 @@ fn invalid_device_files() {
 #[test]
 fn invalid_flags() {
     let trace = sample("f2fs-rocksdb.ftrace.zst");
-    let check = |flags: &[&str], message: &str| {
-        let run = prism(&[&["report", trace.as_str()], flags].concat());
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{flags:?}");
-        assert!(run.stderr.contains(message), "{message:?} is not in {}", run.stderr);
+    let check = |flags: &[&str], message| {
+        common::refused(&[&["report", trace.as_str()], flags].concat(), &[message]);
     };
     check(&["--capacity", "64"], "unit");
     check(&["--capacity", "0GiB"], "a capacity above 0");
@@ -312,11 +292,8 @@ fn invalid_flags() {
 #[test]
 fn without_a_trace_the_user_learns_where_to_get_one() {
     for command in [&["report"][..], &["trace", "info"]] {
-        let run = prism(command);
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""));
-        for way in ["<TRACE>", "samples/", "prism capture", "prism trace generate", "--help"] {
-            assert!(run.stderr.contains(way), "{way} is not in {}", run.stderr);
-        }
+        let ways = ["<TRACE>", "samples/", "prism capture", "prism trace generate", "--help"];
+        common::refused(command, &ways);
     }
 }
 

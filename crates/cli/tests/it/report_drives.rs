@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Run, folder, prism, report, sample};
+use crate::common::{Run, flat, folder, json, path, prism, quiet, report, sample};
 
 /// Two writes, 6 TiB apart.
 const FAR: &[u8] =
@@ -37,13 +37,12 @@ fn a_phase_changes_no_drive() {
 #[test]
 fn distant_addresses_and_few_writes_cost_little_and_say_little() {
     let far = folder();
-    let path = far.path().join("far.iolog");
-    std::fs::write(&path, FAR).unwrap();
-    let path = path.to_str().unwrap();
-    let json = report(&[path]);
-    assert!(number(&json["device"]["fitted"]["capacity_bytes"]) < (4u64 << 30) as f64);
-    assert!(number(&json["replay"]["left_out_bytes"]) > (5u64 << 40) as f64);
-    let result = &json["result"];
+    let path = &path(&far, "far.iolog");
+    std::fs::write(path, FAR).unwrap();
+    let found = report(&[path]);
+    assert!(number(&found["device"]["fitted"]["capacity_bytes"]) < (4u64 << 30) as f64);
+    assert!(number(&found["replay"]["left_out_bytes"]) > (5u64 << 40) as f64);
+    let result = &found["result"];
     assert_eq!(result["steady_state"], "out of reach");
     assert_eq!(result["write_amplification_estimated"], true);
     assert!((number(&result["write_amplification"]) - 1.0).abs() < 0.1);
@@ -52,28 +51,23 @@ fn distant_addresses_and_few_writes_cost_little_and_say_little() {
     assert_eq!(result["lifetime"]["days"], Value::Null);
     let gate = prism(&["report", path, "--what-if", "none", "--fail-on", "lifetime_days<1"]);
     assert_eq!(gate.code, 1, "{}", gate.stderr);
-    let all = prism(&["report", path, "--json", "-"]);
-    let all: Value = serde_json::from_str(&all.stdout).unwrap();
+    let all = json(&["report", path, "--json", "-"]);
     for what_if in all["what_if"].as_array().unwrap() {
         assert_eq!(what_if["after"]["lifetime_days"], Value::Null, "{what_if}");
     }
     // The remedy of a message works.
     let only_discards = b"fio version 3 iolog\n0 /f add\n0 /f open\n1 /f trim 68719476736 4096\n";
-    let refused = Run::with_input(&["report", "-", "--what-if", "none"], only_discards);
-    assert_eq!(refused.code, 2);
-    let capacity = refused.stderr.split("--capacity ").nth(1).expect("advice").trim();
+    let said = Run::with_input(&["report", "-", "--what-if", "none"], only_discards).refused(&[]);
+    let capacity = said.split("--capacity ").nth(1).expect("advice").trim();
     let again = ["report", "-", "--what-if", "none", "--state", "empty", "--capacity", capacity];
-    let again = Run::with_input(&again, only_discards);
-    assert_eq!((again.code, again.stderr.as_str()), (0, ""));
+    Run::with_input(&again, only_discards).quiet();
 }
 
 #[test]
 fn advice_names_each_rule_that_is_not_kept_and_what_it_gains() {
     let wal = sample("ext4-sqlite-wal.ftrace.zst");
     let changes = "depth,hot-cold,over-provisioning,align-page";
-    let run = prism(&["report", &wal, "--what-if", changes]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = flat(&quiet(&["report", &wal, "--what-if", changes]));
     let advice = text.split("What to change first").nth(1).expect("the section");
     let advice = advice.split("What would change").next().unwrap();
     let deeper = "Request scale is broken. Keep more requests in flight (32 requests are kept in \

@@ -1,13 +1,11 @@
 //! What `prism report` must not claim: figures that do not exist, gains from few requests, faults
 //! of the trace that are assumptions about the drive.
 
-use crate::common::{folder, prism, sample};
+use crate::common::{flat, folder, good, path, sample};
 
 /// The text of the report on `trace`, in which each line break is a space.
 fn text(args: &[&str]) -> String {
-    let run = prism(&[&["report"], args].concat());
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    run.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    flat(&good(&[&["report"], args].concat()))
 }
 
 #[test]
@@ -38,7 +36,7 @@ fn a_drive_without_some_of_its_dies_says_so() {
 #[test]
 fn a_trace_beyond_the_drive_and_its_devices_are_named() {
     let folder = folder();
-    let path = folder.path().join("two.csv");
+    let path = path(&folder, "two.csv");
     let line = |i: u64, disk: u64, offset: u64| {
         format!("{},host,{disk},Write,{offset},4096,100\n", 128_166_372_002_993_263 + i * 10_000)
     };
@@ -46,7 +44,7 @@ fn a_trace_beyond_the_drive_and_its_devices_are_named() {
     let lines: String =
         (0..2000).map(|i| line(i, i % 2, if i % 2 == 1 { far } else { 0 } + i * 4096)).collect();
     std::fs::write(&path, lines).expect("a file in a temporary folder");
-    let shown = text(&[path.to_str().expect("letters"), "--what-if", "none"]);
+    let shown = text(&[&path, "--what-if", "none"]);
     assert!(shown.contains("more than the 3.64 TiB of the described drive"), "{shown}");
     assert!(shown.contains("range 0 to 128 GiB of device host,0"), "{shown}");
 }
@@ -54,11 +52,10 @@ fn a_trace_beyond_the_drive_and_its_devices_are_named() {
 #[test]
 fn the_first_screen_marks_what_is_weak_and_shows_both_charts() {
     let folder = folder();
-    let page = folder.path().join("report.html");
+    let page = path(&folder, "report.html");
     // The trace names neither files nor processes.
     let trace = sample("formats/mqsim.txt");
-    let page_name = page.to_str().expect("letters");
-    text(&[&trace, "--what-if", "none", "--html", page_name]);
+    text(&[&trace, "--what-if", "none", "--html", &page]);
     let html = std::fs::read_to_string(&page).expect("the page is written");
     let (_, glance) = html.split_once(">At a glance</h2>").expect("a first screen");
     let (glance, _) = glance.split_once("</section>").expect("its end");

@@ -1,7 +1,7 @@
 //! `prism report` on a drive with the hybrid mapping: recordings replay lawfully, and the
 //! contract of aligned sequentiality shows in what merges cost.
 
-use crate::common::{assert_lawful, folder, prism, report, sample};
+use crate::common::{assert_lawful, folder, path, quiet, report, sample};
 use serde_json::Value;
 
 /// 4 dies with blocks of 256 KiB in groups of 4.
@@ -50,9 +50,8 @@ power_loss_protection = true
 /// The report of `trace` on the drive, with further `flags`.
 fn on_hybrid(trace: &str, flags: &[&str]) -> Value {
     let folder = folder();
-    let device = folder.path().join("hybrid.toml");
-    std::fs::write(&device, DEVICE).expect("a file in a temporary folder");
-    let device = device.to_str().expect("a path of letters");
+    let device = &path(&folder, "hybrid.toml");
+    std::fs::write(device, DEVICE).expect("a file in a temporary folder");
     let json = report(&[&[trace, "--device", device], flags].concat());
     assert_lawful(&json);
     assert_eq!(json["device"]["name"], "hybrid");
@@ -77,25 +76,10 @@ fn recordings_replay_lawfully() {
 /// whole drive, made twice.
 fn pattern(pattern: &str, size: &str, requests: &str) -> (f64, f64) {
     let folder = folder();
-    let trace = folder.path().join("trace.parquet");
-    let trace = trace.to_str().expect("a path of letters");
-    let made = prism(&[
-        "trace",
-        "generate",
-        "--pattern",
-        pattern,
-        "--size",
-        size,
-        "--align",
-        size,
-        "--span",
-        "256MiB",
-        "--requests",
-        requests,
-        "-o",
-        trace,
-    ]);
-    assert_eq!((made.code, made.stderr.as_str()), (0, ""), "{pattern}");
+    let trace = &path(&folder, "trace.parquet");
+    let addresses = ["--pattern", pattern, "--size", size, "--align", size, "--span", "256MiB"];
+    let made = ["--requests", requests, "-o", trace];
+    quiet(&[&["trace", "generate"], &addresses[..], &made].concat());
     let flags = ["--passes", "2", "--pace", "closed:8", "--capacity", "device"];
     let json = on_hybrid(trace, &flags);
     (figure(&json, "result.write_amplification"), figure(&json, "result.flash.units.merge"))

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{folder, prism, report, sample};
+use crate::common::{folder, names, path, prism, refused, report, sample, signal};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
@@ -25,19 +25,11 @@ fn spawn(args: &[&str]) -> Child {
         .unwrap()
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<_> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
 #[test]
 fn the_page_holds_the_numbers_and_refers_to_nothing_outside() {
     let folder = folder();
-    let path = folder.path().join("report.html");
-    let json = report(&[&sample(SMALL), "--html", path.to_str().unwrap()]);
+    let path = path(&folder, "report.html");
+    let json = report(&[&sample(SMALL), "--html", &path]);
     let page = fs::read_to_string(&path).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     for outside in ["http:", "https:", "//cdn", "src=", "@import", "<link", "<iframe", "url("] {
@@ -86,12 +78,11 @@ fn latencies(path: &Path) -> Latencies {
 #[test]
 fn the_parquet_of_all_requests_reproduces_the_json() {
     let folder = folder();
-    let path = folder.path().join("r.parquet");
+    let path = path(&folder, "r.parquet");
     let check = |flags: &[&str]| {
-        let trace = sample("ext4-sqlite-wal.ftrace.zst");
-        let outputs = [trace.as_str(), "--requests", path.to_str().unwrap()];
+        let outputs = [&sample("ext4-sqlite-wal.ftrace.zst"), "--requests", &path];
         let json = report(&[&outputs, flags].concat());
-        let found = latencies(&path);
+        let found = latencies(Path::new(&path));
         let rows: u64 = found.values().map(|&(count, ..)| count).sum();
         let completed = |key: &str| json["result"][key].as_u64().unwrap();
         assert_eq!(rows, completed("requests_completed") + completed("flushes_completed"));
@@ -112,28 +103,17 @@ fn the_parquet_of_all_requests_reproduces_the_json() {
 #[test]
 fn ctrl_c_leaves_no_output_and_its_exit_code() {
     let folder = folder();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let kept = path("kept.html");
+    let [kept, parquet, json] =
+        ["kept.html", "r.parquet", "r.json"].map(|name| path(&folder, name));
     fs::write(&kept, "older").unwrap();
     // Enough passes for hours, so the run does not end by itself.
-    let mut child = spawn(&[
-        "report",
-        &sample(SMALL),
-        "--passes",
-        "100000000",
-        "--requests",
-        &path("r.parquet"),
-        "--html",
-        &kept,
-        "--json",
-        &path("r.json"),
-    ]);
+    let report = ["report", &sample(SMALL), "--passes", "100000000", "--requests", &parquet];
+    let mut child = spawn(&[&report[..], &["--html", &kept, "--json", &json]].concat());
     while names(folder.path()).len() < 2 {
         assert!(child.try_wait().unwrap().is_none(), "the run ended by itself");
         std::thread::yield_now();
     }
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
+    signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(130), &b""[..]));
     assert_eq!(names(folder.path()), ["kept.html"]);
@@ -147,10 +127,7 @@ fn a_full_disk_and_a_missing_folder_are_reported() {
     for flag in ["--html", "--json", "--requests"] {
         let check = |target: &str, message: &str| {
             let run = prism(&[&["report", &sample(SMALL)], &ONCE[..], &[flag, target]].concat());
-            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{flag} {target}");
-            assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
-            let wanted = format!("prism: {target}: {message}");
-            assert!(run.stderr.starts_with(&wanted), "{flag}: {}", run.stderr);
+            run.refused_file(target, &format!(": {message}"));
         };
         check("/dev/full", "the disk is full");
         check(nowhere.to_str().unwrap(), "the folder to write into does not exist");
@@ -169,8 +146,7 @@ fn a_full_disk_and_a_missing_folder_are_reported() {
 #[test]
 fn a_failure_leaves_none_of_several_outputs_and_keeps_the_older_ones() {
     let folder = folder();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let [html, parquet] = ["r.html", "r.parquet"].map(path);
+    let [html, parquet] = ["r.html", "r.parquet"].map(|name| path(&folder, name));
     fs::write(&html, "older").unwrap();
     let outputs = ["--html", &html, "--requests", &parquet, "--json", "/dev/full"];
     let trace = sample(SMALL);
@@ -203,12 +179,10 @@ fn a_closed_output_pipe_is_no_failure() {
 #[test]
 fn two_outputs_cannot_be_the_same_file() {
     let folder = folder();
-    let path = folder.path().join("out");
-    let out = path.to_str().unwrap();
-    let run = prism(&["report", &sample(SMALL), "--html", out, "--json", out]);
-    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
-    assert!(run.stderr.contains("--html and --json name the same file"), "{}", run.stderr);
-    let run = prism(&["report", &sample(SMALL), "--html", "-", "--json", "-"]);
-    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
-    assert!(!path.exists());
+    let out = &path(&folder, "out");
+    for out in [out, "-"] {
+        let same = ["report", &sample(SMALL), "--html", out, "--json", out];
+        refused(&same, &["--html and --json name the same file"]);
+    }
+    assert!(!Path::new(out).exists());
 }

@@ -1,8 +1,7 @@
 //! Every shipped sample goes through `prism trace info` and `prism report`, has the
 //! figures it was captured with, and passes the checks of every report.
 
-use crate::common::{self, Run, prism, report, sample};
-use serde_json::Value;
+use crate::common::{self, Run, json, prism, quiet, report, sample};
 
 /// A sample, and the flags it needs.
 struct Sample {
@@ -24,9 +23,7 @@ fn check(sample_file: &Sample, format: &str, counts: [u64; 5], bytes: [u64; 2]) 
     if let Some(map) = &map {
         flags.extend(["--map", map]);
     }
-    let info = prism(&[&["trace", "info"], &flags[..], &["--json", "-"]].concat());
-    assert_eq!((info.code, info.stderr.as_str()), (0, ""), "{path}");
-    let info: Value = serde_json::from_str(&info.stdout).unwrap();
+    let info = json(&[&["trace", "info"], &flags[..], &["--json", "-"]].concat());
     flags.extend(["--passes", "1", "--state", sample_file.state]);
     let json = report(&flags);
     assert_eq!(json["trace"], info["trace"], "{path}: both commands see the same trace");
@@ -150,10 +147,9 @@ fn the_examples_in_help_work() {
     ];
     let mut ran = 0;
     for command in commands {
-        let help = prism(&[command, &["--help"]].concat());
-        assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{command:?}");
+        let help = quiet(&[command, &["--help"]].concat());
         let examples: Vec<&str> =
-            help.stdout.lines().map(str::trim).filter(|line| line.starts_with("prism ")).collect();
+            help.lines().map(str::trim).filter(|line| line.starts_with("prism ")).collect();
         assert!(!examples.is_empty(), "{command:?} has no example");
         for example in examples.iter().filter(|example| is_quick(example)) {
             let mut words: Vec<&str> =
@@ -162,8 +158,7 @@ fn the_examples_in_help_work() {
                 // Other tests simulate what-ifs.
                 words.extend(["--what-if", "none"]);
             }
-            let run = Run::inside(folder.path(), &words);
-            assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{example}");
+            Run::inside(folder.path(), &words).quiet();
             ran += 1;
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::common::loop_disk::{can_capture, has_program};
-use crate::common::{Run, folder, prism, sample};
+use crate::common::{Run, folder, good, refused, sample};
 use prism_testkit::{assert_page, skipped};
 use serde_json::Value;
 
@@ -25,14 +25,13 @@ fn reproduce_with(id: &str, traces: &str) -> Value {
     let copy = folder.path().join("page.md");
     std::fs::write(&copy, &page).unwrap();
     let args = ["reproduce", id, "--traces", traces, "--scale", "quarter", "--json", "-", "--page"];
-    let run = Run::inside(&root(), &[&args[..], &[copy.to_str().unwrap()]].concat());
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let found = Run::inside(&root(), &[&args[..], &[copy.to_str().unwrap()]].concat()).json();
     let renewed = std::fs::read_to_string(&copy).unwrap();
     // Of the traces of the unwritten contract some are not shipped; the file system of SFS has
     // fewer runs at this scale.
     let has_more = |name: &str| id == "unwritten-contract" || name.starts_with("File system");
     assert_page(&page, &renewed, has_more);
-    serde_json::from_str(&run.stdout).expect("JSON")
+    found
 }
 
 fn rows(table: &Value) -> &[Value] {
@@ -164,8 +163,7 @@ fn record_overwrites(folder: &str) -> bool {
     let sizes = ["--size", "119040KiB", "--write", "31744KiB"];
     let what = ["--fs", "ext4", "--app", "overwrite-uniform", "--pattern", "rand", "--no-replay"];
     let keep = ["--keep-traces", folder];
-    let run = prism(&[&["capture", "stack"], &what[..], &sizes[..], &keep[..]].concat());
-    assert_eq!(run.code, 0, "{}", run.stderr);
+    good(&[&["capture", "stack"], &what[..], &sizes[..], &keep[..]].concat());
     true
 }
 
@@ -236,16 +234,12 @@ fn atc09_compares_every_number_with_the_published_one() {
 
 #[test]
 fn ids_are_listed_and_an_empty_folder_is_refused() {
-    let list = prism(&["reproduce"]);
-    assert_eq!(list.code, 0);
+    let list = good(&["reproduce"]);
     for id in ["unwritten-contract", "linkedin", "sfs"] {
-        assert!(list.stdout.contains(id), "{}", list.stdout);
+        assert!(list.contains(id), "{list}");
     }
     let empty = folder();
     let dir = empty.path().to_str().unwrap();
-    let run = prism(&["reproduce", "unwritten-contract", "--traces", dir]);
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains(dir) && run.stderr.contains("--traces"), "{}", run.stderr);
-    let unknown = prism(&["reproduce", "other", "--traces", &sample("")]);
-    assert_eq!(unknown.code, 2);
+    refused(&["reproduce", "unwritten-contract", "--traces", dir], &[dir, "--traces"]);
+    refused(&["reproduce", "other", "--traces", &sample("")], &[]);
 }

@@ -1,14 +1,12 @@
 //! `prism sim`: fio options and job files, the report, Prism's JSON and fio's JSON, sweeps, and bad
 //! input.
 
-use crate::common::{self, Run, folder, prism};
+use crate::common::{self, Run, flat, folder, good, path, quiet, refused, words};
 use serde_json::Value;
 
 /// Runs `prism sim ARGS` on a small drive; it must succeed without messages.
 fn sim(args: &[&str]) -> String {
-    let run = prism(&[&["sim", "--capacity", "256MiB"], args].concat());
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism sim {args:?}");
-    run.stdout
+    quiet(&[&["sim", "--capacity", "256MiB"], args].concat())
 }
 
 fn json(args: &[&str]) -> Value {
@@ -119,44 +117,31 @@ fn a_job_file_and_the_same_options_are_the_same_run() {
                 rw=write\nsize=8m\nstonewall\n";
     std::fs::write(at.path().join("jobs.fio"), text).unwrap();
     let args = ["sim", "jobs.fio", "--capacity", "256MiB", "--json", "-"];
-    let file = Run::inside(at.path(), &args);
-    assert_eq!(file.code, 0, "{}", file.stderr);
+    let file = Run::inside(at.path(), &args).good();
     let line = "--rw=randread --bs=4k --name=a --iodepth=4 --size=8m --name=b --rw=write \
                 --json=- --size=8m --stonewall";
-    let line: Vec<&str> = line.split_whitespace().collect();
-    assert_eq!(file.stdout, sim(&line));
+    let line = words(line);
+    assert_eq!(file, sim(&line));
     let args = ["sim", "-", "--capacity", "256MiB", "--json", "-"];
-    assert_eq!(file.stdout, Run::with_input(&args, text.as_bytes()).stdout);
-    assert_ne!(file.stdout, sim(&[&line[..], &["--seed=2"]].concat()));
+    assert_eq!(file, Run::with_input(&args, text.as_bytes()).stdout);
+    assert_ne!(file, sim(&[&line[..], &["--seed=2"]].concat()));
 }
 
 #[test]
 fn the_text_names_jobs_and_what_was_assumed() {
-    let run = prism(&["sim", "--name=log", "--rw=write", "--size=64m", "--description=the log"]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let job = ["sim", "--name=log", "--rw=write", "--size=64m", "--description=the log"];
+    let text = flat(&quiet(&job));
     for part in ["Job log", "8 GiB because no --capacity is given", "log: the log.", "flash"] {
-        let flat = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains(part), "{part}: {}", run.stdout);
+        assert!(text.contains(part), "{part}: {text}");
     }
 }
 
 #[test]
 fn files_are_written_in_addition_to_the_text() {
     let at = folder();
-    let path = |name: &str| at.path().join(name).display().to_string();
-    let (html, parquet, text) = (path("r.html"), path("r.parquet"), path("r.txt"));
-    let out = sim(&[
-        "--html",
-        &html,
-        "--requests",
-        &parquet,
-        "--output",
-        &text,
-        "--name=a",
-        "--rw=randrw",
-        "--size=4m",
-    ]);
-    assert_eq!(out, "");
+    let [html, parquet, text] = ["r.html", "r.parquet", "r.txt"].map(|name| path(&at, name));
+    let files = ["--html", &html, "--requests", &parquet, "--output", &text];
+    assert_eq!(sim(&[&files[..], &["--name=a", "--rw=randrw", "--size=4m"]].concat()), "");
     assert!(std::fs::read_to_string(html).unwrap().contains("Addresses over time"));
     assert!(std::fs::read_to_string(text).unwrap().contains("I/Os by job"));
     let file = std::fs::File::open(parquet).unwrap();
@@ -204,15 +189,7 @@ fn one_point_of_a_sweep_is_the_run_with_these_values() {
     let axes =
         ["--sweep", "ftl.victim=random", "iodepth=16", "device=femu", "seed=3", "state=empty"];
     let swept = json(&[&base[..], &axes].concat());
-    let single = [
-        "--set",
-        "ftl.victim=random",
-        "--iodepth=16",
-        "--device=femu",
-        "--seed=3",
-        "--state",
-        "empty",
-    ];
+    let single = words("--set ftl.victim=random --iodepth=16 --device=femu --seed=3 --state empty");
     let single = json(&[&base[..], &single].concat());
     let row = &swept["rows"][0];
     for key in ["write_amplification", "flash", "latency_ns", "iops", "simulated_ns"] {
@@ -250,11 +227,9 @@ fn bad_input_gives_one_line_and_exit_code_2() {
     std::fs::write(at.path().join("j.fio"), "[a]\nrw=randread\n\niodpeth=32\n").unwrap();
     std::fs::write(at.path().join("l.fio"), "[a]\nlatency_target=1ms\n").unwrap();
     let check = |args: &str, expected: &str| {
-        let args: Vec<&str> = std::iter::once("sim").chain(args.split_whitespace()).collect();
-        let run = Run::inside(at.path(), &args);
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}");
-        assert_eq!(run.stderr.lines().count(), 1, "{args:?}: {}", run.stderr);
-        assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
+        let run = Run::inside(at.path(), &words(&format!("sim {args}")));
+        let said = run.refused(&[expected]);
+        assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
     };
     check("j.fio", "j.fio:4: iodpeth is no fio option (did you mean iodepth?)");
     check("l.fio", "l.fio:2: latency_target is a fio option that Prism does not simulate");
@@ -295,9 +270,8 @@ fn placement_is_swept_like_any_option() {
     // As in docs/spec/fio-options.md: handles do not help by themselves.
     let log = swept("log-and-table", &["fdp=1", "gc=greedy,cost-benefit"]);
     assert!(log[1] < 0.9 * log[0], "{log:?}");
-    let run = prism(&["sim", &sample("cache"), "--capacity", "256MiB"]);
-    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
-    assert!(run.stderr.contains("--set ftl.placement_handles=8"), "{}", run.stderr);
+    let one = ["sim", &sample("cache"), "--capacity", "256MiB"];
+    refused(&one, &["--set ftl.placement_handles=8"]);
 }
 
 /// Every example of `--help`, on a small drive and cut short.
@@ -307,7 +281,7 @@ fn the_examples_in_help_run() {
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples");
     std::os::unix::fs::symlink(samples, folder.path().join("samples")).unwrap();
     std::fs::write(folder.path().join("jobs.fio"), "[a]\nrw=write\nsize=1m\n").unwrap();
-    let help = prism(&["sim", "--help"]).stdout.replace("\\\n", " ");
+    let help = good(&["sim", "--help"]).replace("\\\n", " ");
     let examples: Vec<_> =
         help.lines().map(str::trim).filter(|line| line.starts_with("prism sim ")).collect();
     assert_eq!(examples.len(), 5, "{help}");
@@ -317,16 +291,14 @@ fn the_examples_in_help_run() {
         if example.contains("--name") {
             words.extend(["--number_ios=20", "--runtime=1ms"]);
         }
-        let run = Run::inside(folder.path(), &words);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{example}");
+        Run::inside(folder.path(), &words).quiet();
     }
 }
 
 #[test]
 fn help_lists_options_and_has_examples() {
-    let run = prism(&["sim", "--help"]);
-    assert_eq!(run.code, 0);
+    let help = good(&["sim", "--help"]);
     for part in ["Examples:", "rate_iops", "random_distribution", "--sweep", "prism sim jobs.fio"] {
-        assert!(run.stdout.contains(part), "{part}");
+        assert!(help.contains(part), "{part}");
     }
 }

@@ -10,14 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::loop_disk::turn;
-use crate::common::{Run, folder, prism};
+use crate::common::{self, Run, folder, quiet, signal, words};
 use serde_json::Value;
 
 /// Arguments that are refused with `message` before anything is done.
 fn refused(args: &[&str], message: &str) {
-    let run = prism(&[&["capture", "stack"], args].concat());
-    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {}", run.stderr);
-    assert!(run.stderr.contains(message), "{message:?} is not in {}", run.stderr);
+    common::refused(&[&["capture", "stack"], args].concat(), &[message]);
 }
 
 #[test]
@@ -43,17 +41,10 @@ fn a_worker_leaves_what_its_seed_says() {
         let folder = folder();
         let work = |step: &str| {
             let at = folder.path().to_str().expect("text");
-            let args = ["--pattern", "mix", "--io", "buffered", "--step", step, "--size", "1MiB"];
-            let args = [&args[..], &["--written", "1MiB"]].concat();
-            let run = prism(
-                &[
-                    &["capture", "stack-worker", "--app", "varmail", "--seed", seed],
-                    &args[..],
-                    &["--folder", at],
-                ]
-                .concat(),
-            );
-            assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
+            let usual = "capture stack-worker --app varmail --pattern mix --io buffered \
+                         --size 1MiB --written 1MiB --seed";
+            let args = [seed, "--step", step, "--folder", at];
+            assert_eq!(quiet(&[&words(usual)[..], &args].concat()), "");
         };
         work("load");
         work("app");
@@ -159,7 +150,7 @@ fn start(work: &Path, app: &str, size: &str) -> Child {
 
 fn ended(child: Child) -> (u32, Run) {
     let process = child.id();
-    (process, Run::of(child.wait_with_output().expect("the run ends")))
+    (process, Run::of("prism capture stack", child.wait_with_output().expect("the run ends")))
 }
 
 /// Waits until the application of `child` runs; the process of the application.
@@ -181,11 +172,6 @@ fn working(child: &Child, app: &str) -> u32 {
         std::thread::sleep(Duration::from_millis(5));
     }
     panic!("{app} was never started");
-}
-
-fn signal(process: u32, name: &str) {
-    let done = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
-    assert!(done.expect("kill of the system").success(), "-{name} {process}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `--save-state` and `--state` on a drive of each mapping: a run on a loaded snapshot has the same
 //! figures as the run on the drive that was saved.
 
-use crate::common::{folder, prism};
+use crate::common::{folder, json, path, refused};
 use serde_json::Value;
 
 /// The options of a drive with each mapping.
@@ -61,16 +61,14 @@ fn args<'a>(name: &str, more: &[&'a str]) -> Vec<&'a str> {
 
 fn result(name: &str, more: &[&str]) -> Value {
     let all = args(name, &[more, &["--json", "-"]].concat());
-    let run = prism(&all);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}: {all:?}");
-    serde_json::from_str::<Value>(&run.stdout).unwrap()["result"].clone()
+    json(&all)["result"].clone()
 }
 
 #[test]
 fn a_drive_of_any_mapping_is_saved_and_loaded() {
     let folder = folder();
     for (name, _) in DRIVES {
-        let file = folder.path().join(format!("{name}.prism-state")).display().to_string();
+        let file = path(&folder, &format!("{name}.prism-state"));
         // Zones are not overwritten.
         let state = if name == "zoned" { "filled:0.5" } else { "preconditioned:1" };
         let plain = result(name, &["--state", state]);
@@ -78,21 +76,16 @@ fn a_drive_of_any_mapping_is_saved_and_loaded() {
         assert_eq!(saved, plain, "{name}: saving changes nothing");
         assert_eq!(result(name, &["--state", &file]), plain, "{name}: loaded");
         // Another drive is refused by the field that differs.
-        let other = prism(&args(name, &["--state", &file, "--set=drive.firmware_read=7us"]));
-        assert_eq!((other.code, other.stdout.as_str()), (2, ""), "{name}");
-        let why = "saved of another drive: its drive.firmware_read is";
-        assert!(other.stderr.contains(why), "{name}: {}", other.stderr);
+        let other = args(name, &["--state", &file, "--set=drive.firmware_read=7us"]);
+        refused(&other, &["saved of another drive: its drive.firmware_read is"]);
     }
 }
 
 #[test]
 fn an_unknown_steady_state_is_refused_with_an_alternative() {
     for name in ["block", "bast", "fast", "hybrid", "ranges", "slc cache", "slc region"] {
-        let run = prism(&args(name, &["--state", "steady"]));
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{name}");
-        assert!(run.stderr.contains("use the state preconditioned"), "{name}: {}", run.stderr);
+        refused(&args(name, &["--state", "steady"]), &["use the state preconditioned"]);
     }
-    let run = prism(&args("zoned", &["--state", "steady"]));
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("use --state empty, filled or filled:SHARE"), "{}", run.stderr);
+    let zoned = args("zoned", &["--state", "steady"]);
+    refused(&zoned, &["use --state empty, filled or filled:SHARE"]);
 }

@@ -9,7 +9,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::Value;
 
-use crate::common::{self, Run, folder, sample};
+use crate::common::{self, Run, folder, sample, signal, words};
 
 /// A small drive and 4 MiB of random writes: a design takes some milliseconds.
 const BASE: &str = "[base]\ncapacity = \"64MiB\"\nrw = \"randwrite\"\nbs = \"4k\"\n\
@@ -23,9 +23,7 @@ fn study(at: &Path, rest: &str) -> &'static str {
 
 /// Runs `prism sweep s.toml ARGS --json -` in `at`, which must succeed.
 fn sweep(at: &Path, args: &[&str]) -> Value {
-    let run = Run::inside(at, &[&["sweep", "s.toml", "--json", "-"], args].concat());
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
-    serde_json::from_str(&run.stdout).expect("JSON")
+    Run::inside(at, &[&["sweep", "s.toml", "--json", "-"], args].concat()).json()
 }
 
 /// The rows of a Parquet file by column.
@@ -52,10 +50,8 @@ fn column(rows: &[serde_json::Map<String, Value>], name: &str) -> Vec<Value> {
 
 /// The names in the folder, without those of `except`.
 fn names(at: &Path, except: &[&str]) -> Vec<String> {
-    let names = fs::read_dir(at).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<_> = names.filter(|name| !except.contains(&name.as_str())).collect();
-    names.sort();
-    names
+    let names = common::names(at).into_iter();
+    names.filter(|name| !except.contains(&name.as_str())).collect()
 }
 
 #[test]
@@ -108,10 +104,9 @@ fn a_row_is_what_prism_sim_and_report_print() {
     study(at.path(), "[grid]\nop = [\"15%\"]\niodepth = [8]\nseed = [3]");
     sweep(at.path(), &[]);
     let row = &rows(&at.path().join("s.parquet"))[0];
-    let words = "sim --capacity 64MiB --set ftl.free_blocks_low=3 --seed 3 --rw=randwrite \
-                 --bs=4k --io_size=4m --iodepth=8 --sweep op=15% --json -";
-    let run = common::prism(&words.split_whitespace().collect::<Vec<_>>());
-    let whole: Value = serde_json::from_str(&run.stdout).unwrap();
+    let line = "sim --capacity 64MiB --set ftl.free_blocks_low=3 --seed 3 --rw=randwrite \
+                --bs=4k --io_size=4m --iodepth=8 --sweep op=15% --json -";
+    let whole = common::json(&words(line));
     let result = &whole["rows"][0];
     assert_eq!(row["write_amplification"], result["write_amplification"]);
     assert_eq!(row["latency_write_p99_ns"], result["latency_ns"]["write"]["p99"]);
@@ -159,9 +154,8 @@ fn the_bytes_do_not_depend_on_jobs_parts_or_folders() {
     let other = folder();
     study(other.path(), text);
     let there = other.path().join("s.toml").display().to_string();
-    let run = Run::inside(at.path(), &["sweep", &there, "-o", "three.parquet"]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.contains("18 designs, 0 of them failed"), "{}", run.stdout);
+    let said = Run::inside(at.path(), &["sweep", &there, "-o", "three.parquet"]).good();
+    assert!(said.contains("18 designs, 0 of them failed"), "{said}");
     assert_eq!(bytes("one.parquet"), bytes("three.parquet"));
 }
 
@@ -193,8 +187,7 @@ fn a_killed_sweep_goes_on_and_gives_the_same_bytes() {
     child.wait().unwrap();
     assert!(!output.exists());
     let child = started(at.path());
-    let interrupt = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(interrupt, rustix::process::Signal::INT).unwrap();
+    signal(child.id(), "INT");
     let status = child.wait_with_output().unwrap().status;
     assert_eq!(status.code(), Some(130));
     // SIGKILL leaves the temporary file of the output, SIGINT does not.
@@ -221,11 +214,8 @@ fn changed_inputs_are_noticed() {
         write("s.toml", text);
         sweep(at.path(), &["--part", "1/2"]);
         change();
-        let run = Run::inside(at.path(), &["sweep", "s.toml"]);
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{text}");
-        for part in ["s.parquet.rows/1-of-2.rows: its 1 rows are of other inputs", "--restart"] {
-            assert!(run.stderr.contains(part), "{}", run.stderr);
-        }
+        let why = "s.parquet.rows/1-of-2.rows: its 1 rows are of other inputs";
+        Run::inside(at.path(), &["sweep", "s.toml"]).refused(&[why, "--restart"]);
         undo();
         assert_eq!(sweep(at.path(), &[])["kept"], 1);
         sweep(at.path(), &["--part", "1/2"]);
@@ -248,9 +238,8 @@ fn a_design_that_fails_is_a_row_and_the_others_run() {
     let at = folder();
     let text = "[grid]\nftl.free_blocks_low = [3, 100000]\nsize = [\"1m\", \"1g\"]";
     study(at.path(), text);
-    let run = Run::inside(at.path(), &["sweep", "s.toml"]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    assert!(run.stdout.contains("4 designs, 3 of them failed"), "{}", run.stdout);
+    let said = Run::inside(at.path(), &["sweep", "s.toml"]).quiet();
+    assert!(said.contains("4 designs, 3 of them failed"), "{said}");
     let rows = rows(&at.path().join("s.parquet"));
     let errors = column(&rows, "error");
     assert_eq!(errors[0], Value::Null);
@@ -294,10 +283,8 @@ fn bad_files_give_one_line_and_nothing_runs() {
     let at = folder();
     let check = |rest: &str, expected: &str| {
         study(at.path(), rest);
-        let run = Run::inside(at.path(), &["sweep", "s.toml"]);
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{rest}");
-        assert_eq!(run.stderr.lines().count(), 1, "{rest}: {}", run.stderr);
-        assert!(run.stderr.contains(expected), "{rest}: {}", run.stderr);
+        let said = Run::inside(at.path(), &["sweep", "s.toml"]).refused(&[expected]);
+        assert_eq!(said.lines().count(), 1, "{rest}: {said}");
         assert_eq!(names(at.path(), &["s.toml"]), Vec::<String>::new());
     };
     check("[grid]\na = = 1", "s.toml:2: ");
@@ -342,19 +329,15 @@ fn bad_files_give_one_line_and_nothing_runs() {
     check("[random]\ndesigns = 2\niodepth = { uniform = [1, 2], stp = 1 }", "iodepth: give {");
     let trace = sample("formats/msr.csv");
     check(&format!("[grid]\ntrace = [\"{trace}\"]"), "a design runs a trace or jobs, not both");
-    fs::write(at.path().join("s.toml"), format!("[base]\ntrace = \"{trace}\"\nphase = \"x\""))
-        .unwrap();
-    let run = Run::inside(at.path(), &["sweep", "s.toml"]);
-    assert!(run.code == 2 && run.stderr.contains("there is no phase \"x\""), "{}", run.stderr);
-    fs::write(at.path().join("s.toml"), "[base]\n").unwrap();
-    let run = Run::inside(at.path(), &["sweep", "s.toml"]);
-    assert!(run.code == 2 && run.stderr.contains("there is no workload"), "{}", run.stderr);
-    for (args, expected) in [
-        (["sweep", "s.toml", "-o", "x.txt"], "the name must end in .parquet or .csv"),
-        (["sweep", "s.toml", "--part", "3/2"], "is no part; write for example 1/8"),
+    let of_trace = format!("[base]\ntrace = \"{trace}\"\nphase = \"x\"");
+    for (text, more, expected) in [
+        (of_trace.as_str(), &[][..], "there is no phase \"x\""),
+        ("[base]\n", &[], "there is no workload"),
+        ("[base]\n", &["-o", "x.txt"], "the name must end in .parquet or .csv"),
+        ("[base]\n", &["--part", "3/2"], "is no part; write for example 1/8"),
     ] {
-        let run = Run::inside(at.path(), &args);
-        assert!(run.code == 2 && run.stderr.contains(expected), "{}", run.stderr);
+        fs::write(at.path().join("s.toml"), text).unwrap();
+        Run::inside(at.path(), &[&["sweep", "s.toml"], more].concat()).refused(&[expected]);
     }
 }
 
@@ -366,8 +349,7 @@ fn the_shipped_sweeps_run() {
     assert!(!entries.is_empty());
     for entry in entries {
         let path = entry.unwrap().path().display().to_string();
-        let run = common::prism(&["sweep", &path, "-o", &out]);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{path}");
-        assert!(run.stdout.contains(" 0 of them failed"), "{path}: {}", run.stdout);
+        let said = common::quiet(&["sweep", &path, "-o", &out]);
+        assert!(said.contains(" 0 of them failed"), "{path}: {said}");
     }
 }

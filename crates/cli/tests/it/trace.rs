@@ -1,14 +1,11 @@
 //! The built `prism trace` commands over real samples: figures, round trips, selection.
 
-use crate::common::{Run, folder, prism, sample};
+use crate::common::{Run, flat, folder, good, gzip, json, path, quiet, refused, sample};
 use serde_json::Value;
 
 /// The JSON object `trace` of `prism trace info ARGS`.
 fn info(args: &[&str]) -> Value {
-    let run = prism(&[&["trace", "info"], args, &["--json", "-"]].concat());
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
-    let mut json: Value = serde_json::from_str(&run.stdout).expect("JSON");
-    json["trace"].take()
+    json(&[&["trace", "info"], args, &["--json", "-"]].concat())["trace"].take()
 }
 
 /// The figures that must not change when a trace is converted.
@@ -86,9 +83,7 @@ fn published_data_sets_are_read() {
         let number = |key: &str| trace[key].as_u64().unwrap();
         let found = ["reads", "writes", "discards", "flushes"].map(number);
         assert_eq!(found, counts, "{file}");
-        let run = prism(&[&["trace", "info"], &args[..]].concat());
-        assert_eq!(run.code, 0, "{file}: {}", run.stderr);
-        let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = flat(&good(&[&["trace", "info"], &args[..]].concat()));
         assert!(text.contains(limit), "{file}: {text}");
     };
     check("systor17-vdi.csv", "systor17", [12, 12, 0, 0], "the operation is left empty");
@@ -115,11 +110,7 @@ fn published_data_sets_are_read() {
 #[test]
 fn a_binary_trace_is_one_file_and_a_doubtful_one_is_not_guessed() {
     let data = |name: &str| sample(&format!("../crates/trace/tests/data/{name}"));
-    let check = |args: &[&str], message: &str| {
-        let run = prism(&[&["trace", "info"], args].concat());
-        assert_eq!(run.code, 2, "{args:?}");
-        assert!(run.stderr.contains(message), "{}", run.stderr);
-    };
+    let check = |args: &[&str], part| refused(&[&["trace", "info"], args].concat(), &[part]);
     let lcs = [data("lcs-small.bin"), data("lcs-format.bin")];
     check(&[&lcs[0], &lcs[1]], "lcs-format.bin: a trace of the format lcs is one file");
     check(&[&data("midas.txt")], "the lines fit the formats disksim and midas;");
@@ -154,17 +145,14 @@ fn parquet_keeps_every_figure() {
     let folder = folder();
     let names = ["ext4-sqlite-wal.ftrace.zst", "formats/nv.blktrace.0.zst", "formats/fio-v3.iolog"];
     for name in names {
-        let parquet = folder.path().join("t.parquet");
-        let parquet = parquet.to_str().unwrap();
-        let run = prism(&["trace", "convert", &sample(name), parquet]);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
+        let parquet = &path(&folder, "t.parquet");
+        quiet(&["trace", "convert", &sample(name), parquet]);
         assert_eq!(figures(&info(&[parquet])), figures(&info(&[&sample(name)])), "{name}");
     }
     let phase = ["--phase", "app"];
-    let app = folder.path().join("app.parquet");
-    let app = app.to_str().unwrap();
+    let app = &path(&folder, "app.parquet");
     let whole = sample("ext4-sqlite-wal.ftrace.zst");
-    assert_eq!(prism(&["trace", "convert", &whole, app, phase[0], phase[1]]).code, 0);
+    good(&["trace", "convert", &whole, app, phase[0], phase[1]]);
     let (stored, wanted) = (info(&[app]), info(&[&whole, phase[0], phase[1]]));
     for key in ["requests", "flushes", "bytes_written", "unique_bytes_written", "duration_ns"] {
         assert_eq!(stored[key], wanted[key], "{key}");
@@ -177,10 +165,9 @@ fn text_formats_keep_what_they_can_and_report_the_rest() {
     let whole = sample("ext4-sqlite-wal.ftrace.zst");
     let wanted = info(&[&whole]);
     let convert = |name: &str| {
-        let path = folder.path().join(name).to_str().unwrap().to_owned();
-        let run = prism(&["trace", "convert", &whole, &path]);
-        assert_eq!(run.code, 0, "{}", run.stderr);
-        (info(&[&path]), run.stdout)
+        let path = path(&folder, name);
+        let said = good(&["trace", "convert", &whole, &path]);
+        (info(&[&path]), said)
     };
     let (mqsim, said) = convert("t.mqsim");
     for key in ["reads", "writes", "bytes_read", "bytes_written"] {
@@ -200,13 +187,8 @@ fn packing_and_pipes_change_nothing() {
     let packed = std::fs::read(sample("ext4-sqlite-wal.ftrace.zst")).unwrap();
     let plain = zstd::decode_all(&packed[..]).unwrap();
     let wanted = info(&[&sample("ext4-sqlite-wal.ftrace.zst")]);
-    let gzip = {
-        use std::io::Write;
-        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packer.write_all(&plain).unwrap();
-        packer.finish().unwrap()
-    };
-    for (name, bytes) in [("plain.zst", &plain), ("gzip.txt", &gzip), ("zstd", &packed)] {
+    let gzipped = gzip(&plain);
+    for (name, bytes) in [("plain.zst", &plain), ("gzip.txt", &gzipped), ("zstd", &packed)] {
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         assert_eq!(figures(&info(&[path.to_str().unwrap()])), figures(&wanted), "{name}");
@@ -233,9 +215,7 @@ fn a_stacked_device_without_issues_is_counted_where_requests_enter() {
         .filter(|line| !line.contains("block_rq_"))
         .flat_map(|line| [line, "\n"])
         .collect();
-    let run = Run::with_input(&["trace", "info", "-", "--json", "-"], queued.as_bytes());
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    let json: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let json = Run::with_input(&["trace", "info", "-", "--json", "-"], queued.as_bytes()).json();
     assert_eq!(json["trace"]["counted_from"], "queue");
     assert!(json["trace"]["writes"].as_u64().unwrap() > 100);
 }
@@ -244,9 +224,8 @@ fn a_stacked_device_without_issues_is_counted_where_requests_enter() {
 fn a_seed_makes_the_same_bytes() {
     let folder = folder();
     let make = |name: &str, pattern: &str, seed: &str| {
-        let path = folder.path().join(name).to_str().unwrap().to_owned();
-        let run = prism(&["trace", "generate", "--pattern", pattern, "--seed", seed, "-o", &path]);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{pattern}");
+        let path = path(&folder, name);
+        quiet(&["trace", "generate", "--pattern", pattern, "--seed", seed, "-o", &path]);
         std::fs::read(path).unwrap()
     };
     for pattern in ["uniform", "sequential", "zipf:1.2", "hotcold:20/80", "mixed", "bursty"] {
@@ -256,29 +235,27 @@ fn a_seed_makes_the_same_bytes() {
             assert_ne!(first, make("c.parquet", pattern, "8"), "{pattern}");
         }
     }
-    let trace = info(&[folder.path().join("a.parquet").to_str().unwrap()]);
+    let trace = info(&[&path(&folder, "a.parquet")]);
     assert_eq!((&trace["writes"], &trace["format"]), (&100_000.into(), &"generated".into()));
 }
 
 #[test]
 fn the_text_has_the_same_figures() {
-    let run = prism(&["trace", "info", &sample("ext4-sqlite-wal.ftrace.zst"), "--phase", "app"]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let text = quiet(&["trace", "info", &sample("ext4-sqlite-wal.ftrace.zst"), "--phase", "app"]);
     for part in ["only phase app", "10,676", "9,894", "python3", "does not record: files"] {
-        assert!(run.stdout.contains(part), "{part:?} is missing in:\n{}", run.stdout);
+        assert!(text.contains(part), "{part:?} is missing in:\n{text}");
     }
     // Write-zeroes, by phase and by device.
-    assert_eq!(run.stdout.matches(" zeroed ").count(), 2, "{}", run.stdout);
-    assert!(run.stdout.is_ascii(), "a pipe gets plain text");
+    assert_eq!(text.matches(" zeroed ").count(), 2, "{text}");
+    assert!(text.is_ascii(), "a pipe gets plain text");
 }
 
 #[test]
 fn a_clock_of_seconds_is_reported() {
     for command in [&["trace", "info"][..], &["report", "--passes", "1", "--what-if", "none"]] {
-        let run = prism(&[command, &[&sample("formats/tencent.csv")]].concat());
-        assert_eq!(run.code, 0, "{}", run.stderr);
-        assert!(run.stdout.contains("clock has steps of 1 s"), "{}", run.stdout);
-        let fine = prism(&[command, &[&sample("f2fs-rocksdb.ftrace.zst")]].concat());
-        assert!(!fine.stdout.contains("clock has steps"), "{}", fine.stdout);
+        let coarse = good(&[command, &[&sample("formats/tencent.csv")]].concat());
+        assert!(coarse.contains("clock has steps of 1 s"), "{coarse}");
+        let fine = good(&[command, &[&sample("f2fs-rocksdb.ftrace.zst")]].concat());
+        assert!(!fine.contains("clock has steps"), "{fine}");
     }
 }

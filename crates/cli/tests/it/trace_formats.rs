@@ -1,33 +1,24 @@
 //! `prism trace info` on a sample of each event format: the format is recognised, and the notes say
 //! what it does not record.
 
-use crate::common::{Run, prism, sample};
+use crate::common::{Run, flat, json, quiet, refused, sample};
 use serde_json::Value;
 
 fn data(name: &str) -> String {
     sample(&format!("../crates/trace/tests/data/{name}"))
 }
 
-/// The JSON object `trace` of a command that succeeded.
-fn trace(run: &Run, what: &str) -> Value {
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{what}");
-    let mut json: Value = serde_json::from_str(&run.stdout).expect("JSON");
-    json["trace"].take()
-}
-
 #[test]
 fn each_sample_is_recognised_and_its_figures_are_right() {
     // Reads, writes, write-zeroes, discards and flushes.
     let check = |name: &str, format: &str, clock_ns: u64, expected: [u64; 5]| {
-        let run = prism(&["trace", "info", &data(name), "--json", "-"]);
-        let trace = trace(&run, name);
+        let trace = json(&["trace", "info", &data(name), "--json", "-"])["trace"].take();
         let keys = ["reads", "writes", "write_zeroes", "discards", "flushes"];
         let found = keys.map(|key| trace[key].as_u64().unwrap_or_else(|| panic!("{key}: {trace}")));
         assert_eq!((trace["format"].as_str(), found), (Some(format), expected), "{name}");
         assert_eq!(trace["capabilities"]["clock_ns"], clock_ns, "{name}");
-        let text = prism(&["trace", "info", &data(name)]);
-        assert_eq!((text.code, text.stderr.as_str()), (0, ""), "{name}");
-        assert!(text.stdout.contains(&format!("{format} trace")), "{name}:\n{}", text.stdout);
+        let text = quiet(&["trace", "info", &data(name)]);
+        assert!(text.contains(&format!("{format} trace")), "{name}:\n{text}");
     };
     check("blk-tracer/classic.txt.zst", "blkparse", 1, [1, 49, 0, 1, 1]);
     check("blk-tracer/default.txt.zst", "blkparse", 1000, [1, 49, 0, 1, 1]);
@@ -52,7 +43,7 @@ fn nvme_commands_count_in_blocks_of_a_reported_size() {
     let text = commands();
     let info = |more: &[&str]| {
         let args = [&["trace", "info", "-", "--json", "-"], more].concat();
-        trace(&Run::with_input(&args, &text), "NVMe alone")
+        Run::with_input(&args, &text).json()["trace"].take()
     };
     let (assumed, given) = (info(&[]), info(&["--block-size", "4KiB"]));
     assert_eq!(assumed["counted_from"], "nvme");
@@ -62,26 +53,20 @@ fn nvme_commands_count_in_blocks_of_a_reported_size() {
     );
     let bytes = |trace: &Value| trace["bytes_written"].as_u64().expect("bytes");
     assert_eq!(bytes(&assumed) * 8, bytes(&given));
-    let run = Run::with_input(&["trace", "info", "-"], &text);
-    // Sentences are wrapped.
-    let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = flat(&Run::with_input(&["trace", "info", "-"], &text).good());
     for part in [
         "counted by the commands of the NVMe driver",
         "512 B was assumed (--block-size)",
         "discard whose ranges the NVMe driver does not print",
         "does not record: discards, sync and metadata marks, queue times",
     ] {
-        assert!(said.contains(part), "{part:?} is missing in:\n{}", run.stdout);
+        assert!(said.contains(part), "{part:?} is missing in:\n{said}");
     }
 }
 
 #[test]
 fn invalid_and_useless_block_sizes_are_refused() {
-    let check = |args: &[&str], expected: &str| {
-        let run = prism(&[&["trace", "info"], args].concat());
-        assert_eq!(run.code, 2, "{args:?}");
-        assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
-    };
+    let check = |args: &[&str], part| refused(&[&["trace", "info"], args].concat(), &[part]);
     let both = data("nvme-and-block.ftrace.zst");
     check(&[&both, "--block-size", "4KiB"], "leave out --block-size");
     check(&[&both, "--block-size", "520B"], "power of two from 512 B to 64 KiB");

@@ -1,20 +1,12 @@
 //! Zoned drives on the command line: jobs by zones, a trace on a host FTL, and refused options.
 
-use crate::common::{prism, report, sample};
+use crate::common::{flat, json, quiet, refused, report, sample, words};
 use serde_json::Value;
 
 /// The JSON of `prism sim ARGS` on a small zoned drive.
 fn sim(args: &[&str]) -> Value {
     let start = ["sim", "--device", "zn540", "--capacity", "1GiB", "--json", "-"];
-    let run = prism(&[&start[..], args].concat());
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism sim {args:?}");
-    serde_json::from_str(&run.stdout).expect("JSON")
-}
-
-fn refused(args: &[&str], part: &str) {
-    let run = prism(args);
-    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {}", run.stderr);
-    assert!(run.stderr.contains(part), "{args:?}: {}", run.stderr);
+    json(&[&start[..], args].concat())
 }
 
 #[test]
@@ -44,11 +36,10 @@ fn a_trace_runs_on_a_host_ftl() {
     let log = &zoned["host_ftl"];
     assert!(log["write_amplification"].as_f64().unwrap() >= 1.0, "{log}");
     assert!(log["over_provisioning"].as_f64().unwrap() >= 0.1, "{log}");
-    let run = prism(&["report", &trace, "--device", "zn540", "--passes", "1", "--what-if", "none"]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let once = ["report", &trace, "--device", "zn540", "--passes", "1", "--what-if", "none"];
+    let text = flat(&quiet(&once));
     for part in ["On zones", "would fail on the zoned drive alone", "trace runs on a host FTL"] {
-        assert!(text.contains(part), "{part} in {}", run.stdout);
+        assert!(text.contains(part), "{part} in {text}");
     }
     // The report of a drive without zones has no such section.
     assert_eq!(report(&[&trace, "--passes", "1"])["zoned"], Value::Null);
@@ -56,15 +47,17 @@ fn a_trace_runs_on_a_host_ftl() {
 
 #[test]
 fn jobs_that_zones_do_not_support_are_refused_with_what_to_do() {
-    let on = |words: &[&'static str]| [&["sim", "--device", "zn540"][..], words].concat();
-    refused(&on(&["--rw=randwrite"]), "give zonemode=zbd, or another --device");
-    refused(&on(&["--rw=write", "--zonemode=zbd", "--zonesize=1m"]), "zonesize=1048576");
-    refused(&on(&["--rw=write", "--zonemode=zbd", "--max_open_zones=15"]), "more than the 14");
-    refused(&on(&["--rw=trim", "--zonemode=zbd"]), "trims with zonemode=zbd are not simulated");
-    refused(
-        &["sim", "--rw=write", "--zonemode=zbd"],
-        "needs a zoned drive, such as --device zn540",
-    );
-    let words = ["--rw=write", "--zonemode=zbd", "--state", "steady"];
-    refused(&on(&words), "use --state empty, filled or filled:SHARE");
+    for (args, part) in [
+        ("--device zn540 --rw=randwrite", "give zonemode=zbd, or another --device"),
+        ("--device zn540 --rw=write --zonemode=zbd --zonesize=1m", "zonesize=1048576"),
+        ("--device zn540 --rw=write --zonemode=zbd --max_open_zones=15", "more than the 14"),
+        ("--device zn540 --rw=trim --zonemode=zbd", "trims with zonemode=zbd are not simulated"),
+        ("--rw=write --zonemode=zbd", "needs a zoned drive, such as --device zn540"),
+        (
+            "--device zn540 --rw=write --zonemode=zbd --state steady",
+            "use --state empty, filled or filled:SHARE",
+        ),
+    ] {
+        refused(&words(&format!("sim {args}")), &[part]);
+    }
 }

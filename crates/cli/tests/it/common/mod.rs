@@ -8,9 +8,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// The result of a run.
 pub struct Run {
+    /// What was run, for messages of tests.
+    what: String,
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
@@ -34,7 +37,7 @@ impl Run {
         });
         let output = child.wait_with_output().expect("the run ends");
         writer.join().expect("the writer does not panic");
-        Self::of(output)
+        Self::of(&format!("prism {args:?}"), output)
     }
 
     /// Runs `prism args` in the folder `at`.
@@ -44,16 +47,60 @@ impl Run {
             .current_dir(at)
             .stdin(Stdio::null())
             .output();
-        Self::of(command.expect("the binary is built"))
+        Self::of(&format!("prism {args:?}"), command.expect("the binary is built"))
     }
 
-    /// The result in `output`.
-    pub fn of(output: Output) -> Self {
+    /// The result of `what` in `output`.
+    pub fn of(what: &str, output: Output) -> Self {
         Self {
+            what: what.into(),
             code: output.status.code().expect("no signal ended it"),
             stdout: String::from_utf8(output.stdout).expect("text"),
             stderr: String::from_utf8(output.stderr).expect("text"),
         }
+    }
+
+    /// Its standard output; it must have succeeded.
+    #[track_caller]
+    pub fn good(self) -> String {
+        assert_eq!(self.code, 0, "{}: {}{}", self.what, self.stdout, self.stderr);
+        self.stdout
+    }
+
+    /// Its standard output; it must have succeeded without messages.
+    #[track_caller]
+    pub fn quiet(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{}", self.what);
+        self.stdout
+    }
+
+    /// The JSON on its standard output; it must have succeeded without messages.
+    #[track_caller]
+    pub fn json(self) -> Value {
+        serde_json::from_str(&self.quiet()).expect("JSON")
+    }
+
+    /// Its message, which must have all `parts`; it must have been refused without a result.
+    #[track_caller]
+    pub fn refused(self, parts: &[&str]) -> String {
+        assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{}: {}", self.what, self.stderr);
+        for part in parts {
+            assert!(
+                self.stderr.contains(part),
+                "{}: {part:?} is not in {}",
+                self.what,
+                self.stderr
+            );
+        }
+        self.stderr
+    }
+
+    /// As [`Run::refused`], with one line that begins with the name of the file and has `message`.
+    #[track_caller]
+    pub fn refused_file(self, name: &str, message: &str) {
+        let said = self.refused(&[message]);
+        assert!(said.starts_with(&format!("prism: {name}: ")), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
     }
 }
 
@@ -62,24 +109,32 @@ pub fn prism(args: &[&str]) -> Run {
     Run::with_input(args, b"")
 }
 
-/// Runs `prism args`, which must succeed; returns its standard output.
+/// [`Run::good`] of `prism args`.
+#[track_caller]
 pub fn good(args: &[&str]) -> String {
-    let run = prism(args);
-    assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
-    run.stdout
+    prism(args).good()
 }
 
-/// Runs `prism args`, which must be refused; its message must have all `parts`.
+/// [`Run::quiet`] of `prism args`.
+#[track_caller]
+pub fn quiet(args: &[&str]) -> String {
+    prism(args).quiet()
+}
+
+/// [`Run::json`] of `prism args`.
+#[track_caller]
+pub fn json(args: &[&str]) -> Value {
+    prism(args).json()
+}
+
+/// [`Run::refused`] of `prism args`.
+#[track_caller]
 pub fn refused(args: &[&str], parts: &[&str]) -> String {
-    let run = prism(args);
-    assert_eq!(run.code, 2, "{args:?}: {}{}", run.stdout, run.stderr);
-    for part in parts {
-        assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
-    }
-    run.stderr
+    prism(args).refused(parts)
 }
 
 /// As [`refused`], with a message of one line.
+#[track_caller]
 pub fn refused_in_a_line(args: &[&str], parts: &[&str]) {
     let message = refused(args, parts);
     assert_eq!(message.lines().count(), 1, "{message}");
@@ -91,8 +146,45 @@ pub fn sample(name: &str) -> String {
 }
 
 /// A temporary folder, removed at the end of the test.
-pub fn folder() -> tempfile::TempDir {
+pub fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder")
+}
+
+/// The path of `name` in a temporary folder, as an argument.
+pub fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().expect("a path of letters").to_owned()
+}
+
+/// The names in a folder, in order.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+    let mut names: Vec<_> = entries.map(|entry| name(entry).into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// The arguments in a line without quotation marks.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// The words of `text` with single spaces: sentences are wrapped.
+pub fn flat(text: &str) -> String {
+    words(text).join(" ")
+}
+
+/// `bytes` as a gzip file.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(bytes).expect("memory");
+    packer.finish().expect("memory")
+}
+
+/// Sends the signal called `name` to a process.
+pub fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &process.to_string()]).status();
+    assert!(sent.expect("kill is there").success(), "{name} to {process}");
 }
 
 /// The trace of the README's first command.
@@ -107,17 +199,15 @@ pub fn whole_report() -> &'static (String, Value) {
         let json = folder.path().join("whole.json");
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let run = Run::inside(&root, &["report", FIRST, "--json", json.to_str().expect("text")]);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+        let text = run.quiet();
         let json = std::fs::read_to_string(json).expect("the report was written");
-        (run.stdout, serde_json::from_str(&json).expect("JSON"))
+        (text, serde_json::from_str(&json).expect("JSON"))
     })
 }
 
 /// The JSON of `prism report ARGS` without what-ifs, which must succeed without messages.
 pub fn report(args: &[&str]) -> Value {
-    let run = prism(&[&["report"], args, &["--json", "-", "--what-if", "none"]].concat());
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism report {args:?}");
-    serde_json::from_str(&run.stdout).expect("JSON")
+    json(&[&["report"], args, &["--json", "-", "--what-if", "none"]].concat())
 }
 
 /// Checks properties of every report: conservation of requests, sums, ordered percentiles.
