@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use prism_base::Rng;
@@ -12,64 +11,27 @@ use prism_flashfile::{FlashFile, FlashFileError};
 use serde_json::Value;
 
 use crate::common::loop_disk::{LoopDevice, turn};
-use crate::common::{Run, folder, prism};
+use crate::common::server::Server;
+use crate::common::{folder, good, gzip, json, path, prism, refused, words};
 
-/// A server process, which is killed in the end.
-struct Served {
-    child: Child,
-    errors: BufReader<ChildStderr>,
-    address: String,
+/// A small server on this device.
+fn start(device: &str, more: &[&str]) -> Server {
+    let usual = ["--device", device, "--size", "64MiB", "-I", "256k", "--memory", "16MiB"];
+    Server::start(&[&usual, more].concat())
 }
 
-impl Served {
-    fn start(device: &Path, more: &[&str]) -> Self {
-        let usual = ["--size", "64MiB", "-I", "256k", "--memory", "16MiB"];
-        Self::begin(device, &[&usual, more].concat())
-    }
-
-    fn begin(device: &Path, options: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
-            .args(["cache", "serve", "-p", "0", "--device"])
-            .arg(device)
-            .args(options)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut errors = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        errors.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("prism: listening on ").expect(&line).to_owned();
-        Self { child, errors, address }
-    }
-
-    fn connect(&self) -> BufReader<TcpStream> {
-        let mut stream = TcpStream::connect(&self.address);
-        for _ in 0..500 {
-            if stream.is_ok() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-            stream = TcpStream::connect(&self.address);
+fn connect(server: &Server) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(&server.address);
+    for _ in 0..500 {
+        if stream.is_ok() {
+            break;
         }
-        let stream = stream.unwrap();
-        stream.set_nodelay(true).unwrap();
-        BufReader::new(stream)
+        std::thread::sleep(Duration::from_millis(10));
+        stream = TcpStream::connect(&server.address);
     }
-
-    /// What it writes to standard error when it begins to serve, but for its address.
-    fn said(&mut self) -> String {
-        let mut said = String::new();
-        while !said.ends_with(" items\n") {
-            assert!(self.errors.read_line(&mut said).unwrap() > 0, "{said}");
-        }
-        said
-    }
-
-    /// As `kill -9` does.
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
+    let stream = stream.unwrap();
+    stream.set_nodelay(true).unwrap();
+    BufReader::new(stream)
 }
 
 fn line(stream: &mut BufReader<TcpStream>) -> String {
@@ -96,20 +58,26 @@ fn get(stream: &mut BufReader<TcpStream>, key: u64) -> Option<String> {
     Some(String::from_utf8(value).unwrap())
 }
 
+/// Sets an item, which must be stored.
+fn set(stream: &mut BufReader<TcpStream>, key: u64, value: &str) {
+    let command = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
+    assert_eq!(ask(stream, command.as_bytes()), "STORED");
+}
+
 /// The server is killed with SIGKILL at any moment, at every level of the library. What was
 /// acknowledged is there afterwards, and nothing that was replaced or deleted.
 #[test]
 fn random_kills_lose_nothing_and_bring_nothing_back() {
     let folder = folder();
     for (engine, seed) in ["function", "raw", "policy", "original", "ideal"].into_iter().zip(1..) {
-        let device = folder.path().join(engine);
+        let device = path(&folder, engine);
         let mut rng = Rng::stream(prism_testkit::seed(seed), "kills");
         let mut model = vec![None; 400];
         for round in 0..4 {
-            let mut server = Served::start(&device, &["--engine", engine]);
+            let mut server = start(&device, &["--engine", engine]);
             let said = server.said();
             assert!(!said.contains("dropped"), "{engine}, round {round}: {said}");
-            let mut client = server.connect();
+            let mut client = connect(&server);
             for (key, wanted) in (0..).zip(&model) {
                 assert_eq!(get(&mut client, key), *wanted, "{engine}, round {round}, key {key}");
             }
@@ -120,8 +88,7 @@ fn random_kills_lose_nothing_and_bring_nothing_back() {
                     model[key as usize] = None;
                 } else {
                     let value = format!("{round}-{step}-").repeat(rng.below(400) as usize);
-                    let command = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
-                    assert_eq!(ask(&mut client, command.as_bytes()), "STORED");
+                    set(&mut client, key, &value);
                     model[key as usize] = Some(value);
                 }
             }
@@ -134,14 +101,12 @@ fn random_kills_lose_nothing_and_bring_nothing_back() {
 #[test]
 fn damaged_items_leave_a_line_in_the_log() {
     let folder = folder();
-    let device = folder.path().join("cache");
+    let device = path(&folder, "cache");
     let value = |key: u64| format!("{key}-").repeat(5000);
-    let server = Served::start(&device, &[]);
-    let mut client = server.connect();
+    let server = start(&device, &[]);
+    let mut client = connect(&server);
     for key in 0..1000 {
-        let value = value(key);
-        let command = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
-        assert_eq!(ask(&mut client, command.as_bytes()), "STORED");
+        set(&mut client, key, &value(key));
     }
     server.kill();
     let mut bytes = std::fs::read(&device).unwrap();
@@ -150,13 +115,12 @@ fn damaged_items_leave_a_line_in_the_log() {
     // A page that has no other item.
     bytes[found.expect("the value is on flash") + 5000] ^= 1;
     std::fs::write(&device, bytes).unwrap();
-    let mut server = Served::start(&device, &[]);
+    let mut server = start(&device, &[]);
     let said = server.said();
     assert!(said.contains(", 1000 items"), "{said}");
-    let mut client = server.connect();
+    let mut client = connect(&server);
     assert!(get(&mut client, 3).is_none() && get(&mut client, 9) == Some(value(9)));
-    let mut line = String::new();
-    server.errors.read_line(&mut line).unwrap();
+    let line = server.next_line().expect("a line");
     assert!(line.contains("damaged on flash") && line.contains("dropped: 1 "), "{line}");
     server.kill();
 }
@@ -172,12 +136,9 @@ fn a_block_device_holds_a_cache() {
     bytes[4096] = 1;
     std::fs::write(&image, &bytes).unwrap();
     let Some(disk) = LoopDevice::over(&image, "a cache on a block device", &turn) else { return };
-    let state = folder.path().join("state");
-    let state = state.to_str().unwrap();
+    let state = &path(&folder, "state");
     let refused = |more: &[&str], part: &str| {
-        let run = prism(&[&["cache", "serve", "-p", "0", "--device", disk.name()], more].concat());
-        assert_eq!(run.code, 2, "{}", run.stderr);
-        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+        refused(&[&["cache", "serve", "-p", "0", "--device", disk.name()], more].concat(), &[part]);
         assert!(std::fs::metadata(disk.name()).is_ok(), "the device file stays");
     };
     refused(&["-I", "256k"], "name a file for the state of the cache by --state");
@@ -190,19 +151,18 @@ fn a_block_device_holds_a_cache() {
         for round in 0..3_u64 {
             // Engine and size are those of the device.
             let engine_of_new: &[&str] = if round == 0 { &["--engine", engine] } else { &[] };
-            let options = [&["--state", state, "-I", "256k", "--memory", "16MiB"], engine_of_new];
-            let mut server = Served::begin(Path::new(disk.name()), &options.concat());
+            let options = ["--device", disk.name(), "--state", state, "-I", "256k"];
+            let options = [&options[..], &["--memory", "16MiB"], engine_of_new].concat();
+            let mut server = Server::start(&options);
             let said = server.said();
             let items = format!("engine {engine}, {} items", round * 300);
             assert!(said.contains(&items), "{items} is not in {said}");
-            let mut client = server.connect();
+            let mut client = connect(&server);
             for key in 0..round * 300 {
                 assert_eq!(get(&mut client, key), Some(format!("{key}-").repeat(1000)), "{engine}");
             }
             for key in round * 300..(round + 1) * 300 {
-                let value = format!("{key}-").repeat(1000);
-                let command = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
-                assert_eq!(ask(&mut client, command.as_bytes()), "STORED");
+                set(&mut client, key, &format!("{key}-").repeat(1000));
             }
             if engine == "function" {
                 refused(&["--state", state, "-I", "256k"], "it is in use by process");
@@ -225,7 +185,7 @@ fn a_block_device_is_made_completely_or_not_at_all() {
     let image = folder.path().join("image");
     std::fs::write(&image, vec![0; 32 << 20]).unwrap();
     let Some(disk) = LoopDevice::over(&image, "an incomplete block device", &turn) else { return };
-    let path = Path::new(disk.name());
+    let device = Path::new(disk.name());
     let geometry = |blocks_per_lun| DeviceGeometry {
         channels: 1,
         luns_per_channel: 1,
@@ -237,57 +197,52 @@ fn a_block_device_is_made_completely_or_not_at_all() {
     };
     let options = prism_flash::Options::default;
     let made = |blocks, bad: &[u32]| {
-        FlashFile::format(path, geometry(blocks), bad, options()).map(drop).unwrap_err()
+        FlashFile::format(device, geometry(blocks), bad, options()).map(drop).unwrap_err()
     };
     let error = made(40, &[]).to_string();
     assert!(error.contains("the block device has 33554432 bytes, and "), "{error}");
     // Too few blocks for the device's own tables.
     let error = made(4, &[0, 1, 2]);
     assert!(matches!(error, FlashFileError::Format { .. }), "{error}");
-    assert!(std::fs::read(path).unwrap()[..1 << 20].iter().all(|&byte| byte == 0));
+    assert!(std::fs::read(device).unwrap()[..1 << 20].iter().all(|&byte| byte == 0));
     // As after a kill between the two steps.
-    drop(FlashFile::create(path, geometry(16)).unwrap());
-    let state = folder.path().join("state");
-    let serve = ["cache", "serve", "-p", "0", "--state", state.to_str().unwrap(), "--device"];
-    let run = prism(&[&serve[..], &[disk.name()]].concat());
-    assert_eq!(run.code, 2, "{}", run.stderr);
+    drop(FlashFile::create(device, geometry(16)).unwrap());
+    let state = path(&folder, "state");
     let erase = format!("erase its beginning (dd if=/dev/zero of={} ", disk.name());
-    assert!(run.stderr.contains(&erase), "{}", run.stderr);
-    assert!(path.exists() && !state.exists());
+    let serve = ["cache", "serve", "-p", "0", "--state", &state, "--device", disk.name()];
+    refused(&serve, &[&erase]);
+    assert!(device.exists() && !Path::new(&state).exists());
 }
 
 #[test]
 fn sizes_are_those_of_the_device() {
     let folder = folder();
-    let device = folder.path().join("cache");
-    let device = device.to_str().unwrap();
+    let device = &path(&folder, "cache");
     let refused = |size: &str, parts: &[&str]| {
-        let run = prism(&["cache", "serve", "-p", "0", "--device", device, "--size", size]);
-        assert_eq!(run.code, 2, "{}", run.stderr);
-        for part in parts {
-            assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
-        }
+        refused(&["cache", "serve", "-p", "0", "--device", device, "--size", size], parts);
+    };
+    let serve = |options: &[&str]| {
+        let mut server = Server::start(&[&["--device", device], options].concat());
+        server.said();
+        server.kill();
+    };
+    let remove = || {
+        std::fs::remove_file(device).unwrap();
+        std::fs::remove_file(format!("{device}.cache")).unwrap();
     };
     // The number that the message gives is enough, for every engine.
     refused("1000000", &["is too small", "give it 48 MiB or limit items by -I"]);
     for engine in ["function", "raw", "policy", "original", "ideal"] {
-        let options = ["--size", "50331648", "--engine", engine];
-        let mut server = Served::begin(Path::new(device), &options);
-        server.said();
-        server.kill();
+        serve(&["--size", "50331648", "--engine", engine]);
         if engine != "ideal" {
-            std::fs::remove_file(device).unwrap();
-            std::fs::remove_file(format!("{device}.cache")).unwrap();
+            remove();
         }
     }
     refused("96MiB", &["--size 96 MiB: ", "was made with 48 MiB", "leave --size away"]);
     refused("1 apple", &["--size"]);
     // The same size again, rounded as it was.
-    let mut server = Served::begin(Path::new(device), &["--size", "47MiB"]);
-    server.said();
-    server.kill();
-    std::fs::remove_file(device).unwrap();
-    std::fs::remove_file(format!("{device}.cache")).unwrap();
+    serve(&["--size", "47MiB"]);
+    remove();
     refused("9TiB", &["--size 9 TiB is too large", "at most 1022 GiB"]);
     assert!(!Path::new(device).exists());
 }
@@ -295,55 +250,38 @@ fn sizes_are_those_of_the_device() {
 #[test]
 fn options_that_do_not_fit_are_refused() {
     let folder = folder();
-    let device = folder.path().join("cache");
-    let serve = |more: &[&str]| {
-        let mut args = vec!["cache", "serve", "--device", device.to_str().unwrap()];
-        args.extend_from_slice(more);
-        prism(&args)
+    let device = path(&folder, "cache");
+    let refused = |more: &[&str], part: &str| {
+        refused(&[&["cache", "serve", "--device", &device], more].concat(), &[part]);
     };
-    let refused = |run: Run, part: &str| {
-        assert_eq!(run.code, 2, "{}", run.stderr);
-        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
-    };
-    refused(serve(&["--size", "8MiB", "-p", "0"]), "--size 8 MiB is too small");
-    refused(serve(&["--engine", "magic"]), "engines are raw, function, policy, original, ideal");
-    refused(serve(&["-I", "64m"]), "is not a size from 1k to 32m");
-    refused(serve(&["--listen", "nowhere:xyz"]), "--listen nowhere:xyz");
-    refused(serve(&["-U", "11211"]), "does not answer UDP");
-    refused(serve(&["-B", "binary"]), "no other protocol");
-    assert!(!device.exists());
-    Served::start(&device, &["--engine", "raw"]).kill();
+    refused(&["--size", "8MiB", "-p", "0"], "--size 8 MiB is too small");
+    refused(&["--engine", "magic"], "engines are raw, function, policy, original, ideal");
+    refused(&["-I", "64m"], "is not a size from 1k to 32m");
+    refused(&["--listen", "nowhere:xyz"], "--listen nowhere:xyz");
+    refused(&["-U", "11211"], "does not answer UDP");
+    refused(&["-B", "binary"], "no other protocol");
+    assert!(!Path::new(&device).exists());
+    start(&device, &["--engine", "raw"]).kill();
     let other = ["--engine", "function", "--size", "64MiB", "-I", "256k", "-p", "0"];
-    refused(serve(&other), "the cache was made with --engine raw");
+    refused(&other, "the cache was made with --engine raw");
     // Without --engine it is that of the device.
-    let mut served = Served::start(&device, &[]);
+    let mut served = start(&device, &[]);
     let said = served.said();
     assert!(said.contains("engine raw, 0 items"), "{said}");
     served.kill();
     std::fs::write(&device, b"something else").unwrap();
-    refused(serve(&["-p", "0"]), device.to_str().unwrap());
+    refused(&["-p", "0"], &device);
 }
 
 #[test]
 fn simulations_are_repeatable_and_compare_engines() {
-    let args = [
-        "cache",
-        "simulate",
-        "--etc",
-        "keys=500000,requests=400000,sets=0.1,zipf=0.9",
-        "--size",
-        "16MiB,32MiB",
-        "--slab",
-        "128KiB",
-        "--engine",
-        "raw,policy,original,stock",
-        "--json",
-        "-",
-    ];
-    let run = prism(&args);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!(run.stdout, prism(&args).stdout);
-    let rows: Value = serde_json::from_str(&run.stdout).unwrap();
+    let args = words(
+        "cache simulate --etc keys=500000,requests=400000,sets=0.1,zipf=0.9 --size 16MiB,32MiB \
+         --slab 128KiB --engine raw,policy,original,stock --json -",
+    );
+    let text = good(&args);
+    assert_eq!(text, good(&args));
+    let rows: Value = serde_json::from_str(&text).unwrap();
     let rows = rows["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 8);
     let hits = |row: usize| rows[row]["hit_ratio"].as_f64().unwrap();
@@ -353,50 +291,37 @@ fn simulations_are_repeatable_and_compare_engines() {
 #[test]
 fn simulations_have_charts_and_say_what_is_missing() {
     let folder = folder();
-    let page = folder.path().join("page.html");
+    let page = path(&folder, "page.html");
     let etc = |more: &[&str]| {
         let args = ["cache", "simulate", "--etc", "keys=100000,requests=200000,zipf=0.9"];
         prism(&[&args, more].concat())
     };
     let sizes = ["--memory", "256KiB", "--slab", "32KiB", "--size", "4MiB,8MiB,16MiB"];
-    let run = etc(&[&sizes[..], &["--html", page.to_str().unwrap()]].concat());
-    assert_eq!(run.code, 0, "{}", run.stderr);
+    let shown = etc(&[&sizes[..], &["--html", &page]].concat()).good();
     let page = std::fs::read_to_string(&page).unwrap();
     for part in ["Hit ratio", "Write amplification", "By size", "original"] {
         assert!(page.contains(part), "{part}");
     }
-    assert!(!run.stdout.contains("By size --"), "charts are on the page");
+    assert!(!shown.contains("By size --"), "charts are on the page");
     // Items longer than a slab are counted in the text as well.
-    let path = folder.path().join("trace.csv");
-    let path = path.to_str().unwrap();
-    std::fs::write(path, "time,key,op,size\n1,a,set,100000\n2,b,set,100000\n3,c,set,50\n").unwrap();
-    let run = prism(&["cache", "simulate", path, "--slab", "32KiB", "--size", "4MiB"]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let cells = |name: &str| {
-        let line = run.stdout.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
-        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert!(run.stdout.contains("too large"), "{}", run.stdout);
-    let raw = cells("raw");
-    assert_eq!(raw.last().unwrap(), "2", "{raw:?}");
+    let trace = &path(&folder, "trace.csv");
+    std::fs::write(trace, "time,key,op,size\n1,a,set,100000\n2,b,set,100000\n3,c,set,50\n")
+        .unwrap();
+    let shown = good(&["cache", "simulate", trace, "--slab", "32KiB", "--size", "4MiB"]);
+    assert!(shown.contains("too large"), "{shown}");
+    let raw = shown.lines().find(|line| line.trim_start().starts_with("raw")).unwrap();
+    let raw = words(raw);
+    assert_eq!(raw.last(), Some(&"2"), "{raw:?}");
     // Without gets there is no ratio of hits, and without programs no write amplification.
     assert_eq!(raw[3..6], ["-", "-", "-"], "{raw:?}");
     let small = ["--memory", "256KiB", "--engine", "original", "--slab", "32KiB", "--size"];
-    let run = etc(&[&small[..], &["1MiB"]].concat());
-    assert_eq!(run.code, 2);
-    let least = run.stderr.split("at least ").nth(1).and_then(|rest| rest.split(',').next());
+    let said = etc(&[&small[..], &["1MiB"]].concat()).refused(&[]);
+    let least = said.split("at least ").nth(1).and_then(|rest| rest.split(',').next());
     let least = least.expect("the size that is enough").replace(' ', "");
-    let run = etc(&[&small[..], &[&least]].concat());
-    assert_eq!(run.code, 0, "{least}: {}", run.stderr);
-    let run = etc(&["--engine", "raw", "--size", "2TiB"]);
-    assert_eq!(run.code, 2);
-    assert!(
-        run.stderr.contains("--size 2 TiB, engine raw: a cache has less than 1 TiB of flash"),
-        "{}",
-        run.stderr
-    );
-    let run = etc(&["--cycles", "0"]);
-    assert!(run.code == 2 && run.stderr.contains("--cycles"), "{}", run.stderr);
+    etc(&[&small[..], &[&least]].concat()).good();
+    etc(&["--engine", "raw", "--size", "2TiB"])
+        .refused(&["--size 2 TiB, engine raw: a cache has less than 1 TiB of flash"]);
+    etc(&["--cycles", "0"]).refused(&["--cycles"]);
     let run = prism(&["cache", "simulate"]);
     assert!(run.stderr.contains("--etc keys=") && !run.stderr.contains("sqlite"), "{}", run.stderr);
 }
@@ -404,50 +329,40 @@ fn simulations_have_charts_and_say_what_is_missing() {
 #[test]
 fn traces_of_caches_are_read_and_malformed_ones_named() {
     let folder = folder();
-    let path = folder.path().join("trace.csv");
+    let trace = path(&folder, "trace.csv");
     let mut text = "time,key,op,size,ttl\n".to_owned();
     for n in 0..20_000_u64 {
         text.push_str(&format!("{},k{},get,{},0\n", n / 100, n * n % 3001, 100 + n % 3001 % 900));
     }
-    std::fs::write(&path, &text).unwrap();
-    let name = path.to_str().unwrap();
-    let run = prism(&["cache", "simulate", name, "--size", "32MiB", "--slab", "128KiB"]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.contains("20000 gets"), "{}", run.stdout);
-    std::fs::write(&path, format!("{text}9,k,get\n")).unwrap();
-    let run = prism(&["cache", "simulate", name, "--size", "32MiB", "--slab", "128KiB"]);
-    assert_eq!(run.code, 2);
-    assert!(
-        run.stderr.contains("line 20002") && run.stderr.contains("trace.csv"),
-        "{}",
-        run.stderr
-    );
+    let simulate = |content: &[u8], more: &[&str]| {
+        std::fs::write(&trace, content).unwrap();
+        prism(&[&["cache", "simulate", &trace, "--size"], more].concat())
+    };
+    let usual = ["32MiB", "--slab", "128KiB"];
+    let shown = simulate(text.as_bytes(), &usual).good();
+    assert!(shown.contains("20000 gets"), "{shown}");
+    let longer = format!("{text}9,k,get\n");
+    simulate(longer.as_bytes(), &usual).refused(&["line 20002", "trace.csv"]);
     // Damaged data is the cause, and not the nonsense that is unpacked from it.
-    let mut packed = crate::common::gzip(text.as_bytes());
+    let mut packed = gzip(text.as_bytes());
     let middle = packed.len() / 2;
     packed[middle..middle + 64].fill(0x55);
-    std::fs::write(&path, packed).unwrap();
-    let run = prism(&["cache", "simulate", name, "--size", "32MiB", "--slab", "128KiB"]);
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("gzip") && run.stderr.contains("damaged"), "{}", run.stderr);
-    let run = prism(&["cache", "simulate", name, "--size", "32MiB,32MiB"]);
-    assert!(run.code == 2 && run.stderr.contains("is given twice"), "{}", run.stderr);
-    std::fs::write(&path, &text).unwrap();
+    simulate(&packed, &usual).refused(&["gzip", "damaged"]);
+    let refused = |more: &[&str], part: &str| simulate(text.as_bytes(), more).refused(&[part]);
+    refused(&["32MiB,32MiB"], "is given twice");
     // A drive of so few blocks would have no spare ones.
-    let small = ["cache", "simulate", name, "--size", "64MiB", "--engine", "original"];
-    assert!(prism(&small).stderr.contains("--size 64 MiB is too small"));
-    let run = prism(&["cache", "simulate", name, "--size", "1MiB"]);
-    assert!(run.stderr.contains("--size 1 MiB is too small"), "{}", run.stderr);
+    refused(&["64MiB", "--engine", "original"], "--size 64 MiB is too small");
+    refused(&["1MiB"], "--size 1 MiB is too small");
 }
 
 /// `--index` divides the memory between index and buffers.
 #[test]
 fn the_index_has_its_share_of_the_memory() {
     let folder = folder();
-    let device = folder.path().join("device");
+    let device = path(&folder, "device");
     for (more, bytes) in [(&[][..], 8 << 20), (&["--index", "4MiB"], 4 << 20)] {
-        let server = Served::start(&device, more);
-        let mut stream = server.connect();
+        let server = start(&device, more);
+        let mut stream = connect(&server);
         stream.get_mut().write_all(b"stats flash\r\n").unwrap();
         let mut stats = Vec::new();
         while stats.last().is_none_or(|line| line != "END") {
@@ -458,9 +373,8 @@ fn the_index_has_its_share_of_the_memory() {
         assert_eq!(index.unwrap().trim().parse::<u64>().unwrap(), bytes);
         server.kill();
     }
-    let run = prism(&["cache", "serve", "-p", "0", "--memory", "16MiB", "--index", "16MiB"]);
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("--index 16 MiB takes all of --memory"), "{}", run.stderr);
+    let whole = words("cache serve -p 0 --memory 16MiB --index 16MiB");
+    refused(&whole, &["--index 16 MiB takes all of --memory"]);
 }
 
 /// The benchmark kills a server with many items, and finds all of them again.
@@ -468,19 +382,9 @@ fn the_index_has_its_share_of_the_memory() {
 fn small_items_are_measured() {
     let folder = folder();
     let path = folder.path().to_str().unwrap();
-    let run = prism(&[
-        "bench",
-        "cache",
-        path,
-        "--only",
-        "small items",
-        "--small-items",
-        "100000",
-        "--json",
-        "-",
-    ]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    let bench = |only| ["bench", "cache", path, "--only", only];
+    let small = ["--small-items", "100000", "--json", "-"];
+    let found = json(&[&bench("small items")[..], &small].concat());
     let goals = found["goals"].as_array().unwrap();
     assert_eq!(goals.len(), 2);
     for goal in goals {
@@ -489,7 +393,5 @@ fn small_items_are_measured() {
         assert!(["100.00 % kept", "99.9"].iter().any(|part| from.contains(part)), "{goal}");
     }
     assert_eq!(std::fs::read_dir(path).unwrap().count(), 0, "its files are removed");
-    let run = prism(&["bench", "cache", path, "--only", "nonsense"]);
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("small items"), "{}", run.stderr);
+    refused(&bench("nonsense"), &["small items"]);
 }

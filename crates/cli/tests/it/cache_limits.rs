@@ -4,48 +4,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use prism_testkit::skipped;
 
-use crate::common::folder;
-
-/// A server process, which is killed in the end.
-struct Served(Child);
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Starts a server with a file of 256 MiB, in a control group if there is one.
-fn serve(device: &Path, more: &[&str], group: Option<&Group>) -> (Served, String) {
-    // The process enters the group before it allocates anything.
-    let enter = group.map_or(":".to_owned(), |group| {
-        format!("echo $$ >{}", group.0.join("cgroup.procs").display())
-    });
-    let mut child = Command::new("sh")
-        .args(["-c", &format!("{enter} && exec \"$@\""), "sh", env!("CARGO_BIN_EXE_prism")])
-        .args(["cache", "serve", "-p", "0", "-I", "256k", "--size", "256MiB", "--device"])
-        .arg(device)
-        .args(more)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("prism: listening on ").expect(&line).to_owned();
-    (Served(child), address)
-}
+use crate::common::server::Server;
+use crate::common::{folder, path, words};
 
 /// A line of the process's status, in KiB.
-fn status(server: &Served, name: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.0.id())).unwrap();
+fn status(server: &Server, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect(name);
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
@@ -82,10 +50,12 @@ const REFUSED: &str = "ERROR Too many open connections\r\n";
 #[test]
 fn many_connections_are_served_or_refused_and_leave_nothing() {
     let folder = folder();
-    let limits = ["-c", "64", "--memory", "16MiB"];
-    let (server, address) = serve(&folder.path().join("cache"), &limits, None);
+    let limits = words("-I 256k --size 256MiB -c 64 --memory 16MiB --device");
+    let device = path(&folder, "cache");
+    let server = Server::start(&[&limits[..], &[&device]].concat());
+    let address = &server.address;
     let one = || {
-        let mut stream = connect(&address);
+        let mut stream = connect(address);
         // A client that was refused cannot always send.
         let _ = stream.write_all(b"mn\r\n");
         line(&stream)
@@ -100,8 +70,8 @@ fn many_connections_are_served_or_refused_and_leave_nothing() {
         }
     }
     for _ in 0..5 {
-        wait_until_alone(&address);
-        let mut streams: Vec<TcpStream> = (0..200).map(|_| connect(&address)).collect();
+        wait_until_alone(address);
+        let mut streams: Vec<TcpStream> = (0..200).map(|_| connect(address)).collect();
         let refused = streams.split_off(64);
         for stream in &mut streams {
             stream.write_all(b"mn\r\n").unwrap();
@@ -129,8 +99,8 @@ fn many_connections_are_served_or_refused_and_leave_nothing() {
 }
 
 /// CPU time of a process, in ticks of the kernel.
-fn cpu_ticks(server: &Served) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", server.0.id())).unwrap();
+fn cpu_ticks(server: &Server) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
     fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
@@ -140,34 +110,23 @@ fn cpu_ticks(server: &Served) -> u64 {
 #[test]
 fn clients_are_accepted_when_descriptors_are_free_again() {
     use rustix::process::{Pid, Resource, getrlimit, prlimit};
-    let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
-        .args(["cache", "serve", "-p", "0", "-v", "--metrics", "0", "--size", "64MiB"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let mut after = |begin: &str| {
-        let found = lines.by_ref().find_map(|line| Some(line.unwrap().strip_prefix(begin)?.into()));
-        found.unwrap_or_else(|| panic!("no line with {begin:?}"))
-    };
-    let address: String = after("prism: listening on ");
-    let metrics: String = after("prism: metrics on http://");
-    after("prism: memory, ");
-    let server = Served(child);
+    let mut server = Server::start(&["-v", "--metrics", "0", "--size", "64MiB"]);
+    let metrics = server.after("prism: metrics on http://");
+    server.after("prism: memory, ");
+    let process = Pid::from_raw(server.child.id() as i32);
     // It has opened all that it needs when it serves.
-    let mut first = connect(&address);
+    let mut first = connect(&server.address);
     first.write_all(b"quit\r\n").unwrap();
     assert_eq!(line(&first), "");
     let limit = |most| {
         let mut new = getrlimit(Resource::Nofile);
         new.current = most;
-        prlimit(Pid::from_raw(server.0.id() as i32), Resource::Nofile, new).unwrap();
+        prlimit(process, Resource::Nofile, new).unwrap();
     };
     limit(Some(3));
-    let mut client = connect(&address);
+    let mut client = connect(&server.address);
     let mut monitor = connect(metrics.strip_suffix("/metrics").unwrap());
-    after("prism: cannot accept a client");
+    server.after("prism: cannot accept a client");
     let before = cpu_ticks(&server);
     std::thread::sleep(Duration::from_secs(1));
     let ticks = cpu_ticks(&server) - before;
@@ -185,25 +144,15 @@ fn clients_are_accepted_when_descriptors_are_free_again() {
 fn a_failed_device_is_no_wrong_option() {
     use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
     let folder = folder();
+    let device = path(&folder, "cache");
+    let options = ["-I", "256k", "--memory", "4MiB", "--size", "64MiB", "--device", &device];
     // Writes beyond the limit of a file's length fail, instead of ending the process.
-    let mut child = Command::new("sh")
-        .args(["-c", "trap '' XFSZ && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_prism")])
-        .args(["cache", "serve", "-p", "0", "-I", "256k", "--memory", "4MiB", "--size", "64MiB"])
-        .arg("--device")
-        .arg(folder.path().join("cache"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let first = lines.next().unwrap();
-    let address = first.strip_prefix("prism: listening on ").expect(&first);
-    assert!(lines.next().unwrap().ends_with("0 items"));
-    let mut server = Served(child);
-    let pid = Pid::from_raw(server.0.id() as i32);
+    let mut server = Server::after_script("trap '' XFSZ", &options);
+    assert!(server.next_line().unwrap().ends_with("0 items"));
+    let pid = Pid::from_raw(server.child.id() as i32);
     let short = Rlimit { current: Some(4096), maximum: None };
     prlimit(pid, Resource::Fsize, short).unwrap();
-    let mut client = connect(address);
+    let mut client = connect(&server.address);
     let mut answers = BufReader::new(client.try_clone().unwrap());
     let mut answer = "STORED\r\n".to_owned();
     for number in 0..1000 {
@@ -217,10 +166,10 @@ fn a_failed_device_is_no_wrong_option() {
         answers.read_line(&mut answer).unwrap();
     }
     assert!(answer.starts_with("SERVER_ERROR"), "{answer}");
-    let line = lines.next().unwrap();
+    let line = server.next_line().unwrap();
     assert!(line.contains("the device has failed, no more items are stored"), "{line}");
     kill_process(pid.unwrap(), Signal::TERM).unwrap();
-    assert_eq!(server.0.wait().unwrap().code(), Some(1), "{:?}", lines.next());
+    assert_eq!(server.child.wait().unwrap().code(), Some(1), "{:?}", server.next_line());
 }
 
 /// A control group with a limit of memory, which is removed in the end.
@@ -283,11 +232,14 @@ fn memory_is_bounded_as_documented() {
         }
     };
     let folder = folder();
-    let device = folder.path().join("cache");
-    let (mut server, address) = serve(&device, &["--memory", "32MiB"], Some(&group));
+    let device = path(&folder, "cache");
+    let options = ["-I", "256k", "--size", "256MiB", "--memory", "32MiB", "--device", &device];
+    // The process enters the group before it allocates anything.
+    let enter = format!("echo $$ >{}", group.0.join("cgroup.procs").display());
+    let mut server = Server::after_script(&enter, &options);
     let clients: Vec<_> = (0..4_usize)
         .map(|client| {
-            let mut stream = connect(&address);
+            let mut stream = connect(&server.address);
             std::thread::spawn(move || {
                 let mut lines = BufReader::new(stream.try_clone().unwrap());
                 let mut sent = 0;
@@ -312,5 +264,5 @@ fn memory_is_bounded_as_documented() {
         client.join().expect("the server answers to the end");
     }
     assert_eq!(group.kills(), 0);
-    assert!(server.0.try_wait().unwrap().is_none(), "the server lives");
+    assert!(server.child.try_wait().unwrap().is_none(), "the server lives");
 }

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use prism_testkit::skipped;
 
 use crate::common::loop_disk::{LoopDisk, turn};
-use crate::common::{folder, prism};
+use crate::common::server::Server;
+use crate::common::{folder, path, prism, refused, signal, words};
 
 /// Sends commands to a Unix socket, and returns what is answered until the server closes.
 fn ask(socket: &Path, commands: &str) -> Option<String> {
@@ -48,9 +49,7 @@ fn letters_that_mean_nothing_are_refused() {
         (&["--metrics", "nowhere:xyz"], "--metrics nowhere:xyz"),
         (&["-P", "/nowhere/pid"], "-P /nowhere/pid: cannot write"),
     ] {
-        let run = prism(&[&["cache", "serve", "-p", "0"], arguments].concat());
-        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
-        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+        refused(&[&["cache", "serve", "-p", "0"], arguments].concat(), &[part]);
     }
     let version = prism(&["cache", "serve", "-V"]);
     assert_eq!((version.code, version.stdout.contains(env!("CARGO_PKG_VERSION"))), (0, true));
@@ -62,9 +61,8 @@ fn files_and_sockets_that_cannot_be_used_are_refused() {
     let folder = folder();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (file, link, socket) = (path("file"), path("link"), path("none/socket"));
-    std::os::unix::fs::symlink(path("away"), &link).unwrap();
+    let [file, link, socket] = ["file", "link", "none/socket"].map(|name| path(&folder, name));
+    std::os::unix::fs::symlink(path(&folder, "away"), &link).unwrap();
     let address = "127.0.0.1:12345";
     for (arguments, parts) in [
         (&["--device", "/dev/null"][..], ["--device /dev/null: ", "neither a regular file"]),
@@ -83,11 +81,7 @@ fn files_and_sockets_that_cannot_be_used_are_refused() {
         (&["-p", "0", "--metrics", &port], ["--metrics ", "end the program that listens there"]),
         (&["--listen", address, "--metrics", "12345"], ["--metrics 12345: ", "names 127.0.0.1"]),
     ] {
-        let run = prism(&[&["cache", "serve"], arguments].concat());
-        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
-        for part in parts {
-            assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
-        }
+        refused(&[&["cache", "serve"], arguments].concat(), &parts);
     }
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 1, "only the link is there");
@@ -109,11 +103,8 @@ fn a_server_in_the_background_serves_when_the_command_ends() {
     let pid = stat(&stats, "pid").unwrap();
     assert_eq!(std::fs::read_to_string(&pid_file).unwrap().trim(), pid);
     // A second one reports why it cannot serve, and ends with the code of the failure.
-    let second = prism(&serve);
-    assert_eq!(second.code, 2);
-    assert!(second.stderr.contains("cannot listen on"), "{}", second.stderr);
-    assert!(second.stderr.contains("name another one, or remove it"), "{}", second.stderr);
-    Command::new("kill").arg(&pid).status().unwrap();
+    refused(&serve, &["cannot listen on", "name another one, or remove it"]);
+    signal(pid.parse().unwrap(), "TERM");
     assert!(wait(|| !pid_file.exists() && !socket.exists()), "SIGTERM ends it, without leftovers");
 }
 
@@ -122,9 +113,8 @@ fn root_gives_up_its_privileges() {
     if !rustix::process::geteuid().is_root() {
         return skipped("prism cache serve -u: the tests do not run as root", "");
     }
-    let run = prism(&["cache", "serve", "-p", "0", "-u", "no-such-user"]);
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("-u no-such-user: there is no such user"), "{}", run.stderr);
+    let serve = ["cache", "serve", "-p", "0", "-u", "no-such-user"];
+    refused(&serve, &["-u no-such-user: there is no such user"]);
     // The user must reach the program and the folder, and the path of neither may be root's alone.
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -157,29 +147,20 @@ fn root_gives_up_its_privileges() {
 
 #[test]
 fn the_log_names_clients_and_refusals() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
-        .args(["cache", "serve", "-vv", "-c", "1", "-p", "0", "--size", "64MiB", "-I", "256k"])
-        .args(["--metrics", "0"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let first = lines.next().unwrap();
-    let address = first.strip_prefix("prism: listening on ").expect(&first);
-    let second = lines.next().unwrap();
+    let mut server = Server::start(&words("-vv -c 1 --size 64MiB -I 256k --metrics 0"));
+    let second = server.next_line().unwrap();
     assert!(second.starts_with("prism: metrics on http://127.0.0.1:"), "{second}");
-    assert!(lines.next().unwrap().contains("0 items"));
-    let kept = TcpStream::connect(address).unwrap();
-    let line = lines.next().unwrap();
+    assert!(server.next_line().unwrap().contains("0 items"));
+    let kept = TcpStream::connect(&server.address).unwrap();
+    let line = server.next_line().unwrap();
     let number = line.strip_prefix("prism: ").unwrap().split(':').next().unwrap().to_owned();
     let from = kept.local_addr().unwrap();
     assert_eq!(line, format!("prism: {number}: connection from tcp:{from}"));
-    let _refused = TcpStream::connect(address).unwrap();
-    assert_eq!(lines.next().unwrap(), "prism: refused a client: 1 are connected");
+    let _refused = TcpStream::connect(&server.address).unwrap();
+    assert_eq!(server.next_line().unwrap(), "prism: refused a client: 1 are connected");
     drop(kept);
-    assert_eq!(lines.next(), Some(format!("prism: {number}: closed")));
-    child.kill().unwrap();
-    child.wait().unwrap();
+    assert_eq!(server.next_line(), Some(format!("prism: {number}: closed")));
+    server.kill();
 }
 
 #[test]
@@ -200,7 +181,7 @@ fn top_shows_what_a_server_does() {
     assert!(titles.starts_with("requests/s memory %  flash %"), "{titles}");
     ask(&socket, &"set k 0 0 1\r\n1\r\nget k\r\nget absent\r\n".repeat(50)).unwrap();
     let cells = |line: &str| {
-        line.split_whitespace().map(|cell| cell.parse::<f64>().unwrap_or(-1.0)).collect::<Vec<_>>()
+        words(line).iter().map(|cell| cell.parse::<f64>().unwrap_or(-1.0)).collect::<Vec<_>>()
     };
     let busy = lines.by_ref().take(20).map(|line| cells(&line)).find(|cells| cells[0] > 0.0);
     let busy = busy.expect("a line with requests");
@@ -209,18 +190,15 @@ fn top_shows_what_a_server_does() {
     assert!(busy[1] > 0.0 && busy[3] > 0.0 && busy[2] == 0.0, "{busy:?}");
     assert!((busy[1] + busy[3] - 100.0).abs() < 0.2, "{busy:?}");
     // SIGINT ends it in an orderly way.
-    Command::new("kill").args(["-INT", &top.id().to_string()]).status().unwrap();
+    signal(top.id(), "INT");
     assert_eq!(top.wait().unwrap().code(), Some(0));
     let counted = prism(&["cache", "top", "-s", socket_name, "--count", "2", "--interval", "10ms"]);
     assert_eq!((counted.code, counted.stdout.lines().count()), (0, 3), "{}", counted.stderr);
     let pid = std::fs::read_to_string(&pid_file).unwrap();
-    Command::new("kill").arg(pid.trim()).status().unwrap();
+    signal(pid.trim().parse().unwrap(), "TERM");
     assert!(wait(|| !socket.exists()));
-    let refused = |arguments: &[&str], part: &str| {
-        let run = prism(&[&["cache", "top"], arguments].concat());
-        assert_eq!(run.code, 2);
-        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
-    };
+    let refused =
+        |arguments: &[&str], part| refused(&[&["cache", "top"], arguments].concat(), &[part]);
     refused(&["-s", socket_name], "cannot connect to");
     refused(&["--interval", "1ms"], "give 10ms to 86400s");
     refused(&["--interval", "5"], "--interval");
@@ -242,33 +220,18 @@ fn a_disk_that_is_too_small_is_noticed_at_the_start() {
     let turn = turn();
     let Some(disk) = LoopDisk::with("ext4", &turn) else { return };
     let device = disk.folder().join("cache");
-    let serve = |size: &'static str| {
-        let mut args = vec!["cache", "serve", "-p", "0", "-I", "256k", "--memory", "4MiB"];
-        args.extend(["--device", device.to_str().unwrap(), "--size", size]);
-        args
+    let options = |size: &'static str| {
+        let name = device.to_str().unwrap();
+        ["-I", "256k", "--memory", "4MiB", "--device", name, "--size", size]
     };
     // 400 MiB, of which ext4 needs some.
-    let run = prism(&serve("1GiB"));
-    assert_eq!(run.code, 2, "{}", run.stderr);
-    assert!(
-        run.stderr.contains("--size 1 GiB: ") && run.stderr.contains(" free"),
-        "{}",
-        run.stderr
-    );
+    let serve = [&["cache", "serve", "-p", "0"][..], &options("1GiB")].concat();
+    refused(&serve, &["--size 1 GiB: ", " free"]);
     assert!(!device.exists());
     let start = || {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
-            .args(serve("256MiB"))
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = String::new();
-        let mut errors = BufReader::new(child.stderr.take().unwrap());
-        while !said.ends_with(" items\n") {
-            assert!(errors.read_line(&mut said).unwrap() > 0, "{said}");
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let mut server = Server::start(&options("256MiB"));
+        let said = server.said();
+        server.kill();
         said
     };
     let said = start();
@@ -283,8 +246,7 @@ fn a_disk_that_is_too_small_is_noticed_at_the_start() {
 #[test]
 fn options_of_writes_and_durability_have_their_effect() {
     let folder = folder();
-    let [device, socket] = ["device", "socket"].map(|name| folder.path().join(name));
-    let (device_name, socket_name) = (device.to_str().unwrap(), socket.to_str().unwrap());
+    let (device, socket) = (path(&folder, "device"), folder.path().join("socket"));
     for (arguments, part) in [
         (&["--strict"][..], "--strict needs a file"),
         (&["--max-writes", "50MB"], "\"50MB\" is not a rate"),
@@ -298,16 +260,14 @@ fn options_of_writes_and_durability_have_their_effect() {
         (&["--endurance", "many"], "--endurance"),
         (&["--state", "file"], "--state needs a device"),
     ] {
-        let run = prism(&[&["cache", "serve", "-p", "0"], arguments].concat());
-        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
-        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+        refused(&[&["cache", "serve", "-p", "0"], arguments].concat(), &[part]);
     }
     // 60 MB in items of 100 kB, and the figures after that.
     let figures = |more: &[&str]| {
         let usual = ["cache", "serve", "--size", "64MiB", "-I", "256k", "--memory", "4MiB", "-s"];
         let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
             .args(usual)
-            .arg(socket_name)
+            .arg(&socket)
             .args(more)
             .stderr(Stdio::null())
             .spawn()
@@ -320,7 +280,7 @@ fn options_of_writes_and_durability_have_their_effect() {
             assert_eq!(answers.matches("STORED\r\n").count(), 20, "{more:?}");
         }
         let flash = ask(&socket, "stats flash\r\n").unwrap();
-        Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        signal(child.id(), "TERM");
         assert_eq!(child.wait().unwrap().code(), Some(0), "{more:?}");
         flash
     };
@@ -339,7 +299,7 @@ fn options_of_writes_and_durability_have_their_effect() {
     let life = figures(&["--life", "1d", "--endurance", "1000000"]);
     assert_eq!(number(&life, "admission_rejected"), 0.0);
     assert!(number(&life, "life_days_at_this_rate") > 1.0, "{life}");
-    let endurance = figures(&["--endurance", "3000", "--device", device_name, "--strict"]);
+    let endurance = figures(&["--endurance", "3000", "--device", &device, "--strict"]);
     assert!(number(&endurance, "life_days_at_this_rate") > 0.0, "{endurance}");
     // Each set of one client waits for a commit of its own.
     assert_eq!((number(&endurance, "items_inserted"), number(&free, "commits")), (600.0, 0.0));

@@ -1,7 +1,7 @@
 //! File systems of Prism and the files of the host: other files of Prism, and a disk that is full.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,26 +10,8 @@ use prism_testkit::skipped;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use crate::common::{folder, good, prism, refused_in_a_line};
-
-fn path(folder: &TempDir, name: &str) -> String {
-    folder.path().join(name).to_str().unwrap().to_owned()
-}
-
-/// Makes the device of a cache.
-fn make_cache(file: &str) {
-    let mut server = Command::new(env!("CARGO_BIN_EXE_prism"))
-        .args(["cache", "serve", "-p", "0", "--device", file, "--size", "64MiB"])
-        .args(["-I", "256k", "--memory", "16MiB"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("listening on"), "{line}");
-    server.kill().unwrap();
-    server.wait().unwrap();
-}
+use crate::common::server::Server;
+use crate::common::{folder, good, path, refused_in_a_line};
 
 #[test]
 fn files_of_graphs_and_caches_are_refused_and_not_changed() {
@@ -38,7 +20,8 @@ fn files_of_graphs_and_caches_are_refused_and_not_changed() {
         ["edges", "graph", "cache", "place"].map(|name| path(&folder, name));
     fs::write(&edges, "1 2\n2 3\n").unwrap();
     good(&["graph", "ingest", &edges, "-o", &graph]);
-    make_cache(&cache);
+    let small = ["--device", &cache, "--size", "64MiB", "-I", "256k", "--memory", "16MiB"];
+    Server::start(&small).kill();
     fs::create_dir(&place).unwrap();
     // A device without tables of the library, as that of `prism cache serve --engine ideal`.
     let geometry = prism_flash::DeviceGeometry {
@@ -176,8 +159,7 @@ fn what_was_synced_survives_a_disk_that_becomes_full() {
         assert!(stats.contains(part), "{part}: {stats}");
         assert!(said.contains(part) && said.contains(&file), "{part}: {said}");
     }
-    let check = prism(&["fsck", &file]);
-    assert_eq!(check.code, 0, "{}{}", check.stdout, check.stderr);
+    good(&["fsck", &file]);
     // With more space it goes on.
     assert!(run("mount", &["-o", "remount,size=128M", &path(&disk.folder, "disk")]));
     disk.mount();

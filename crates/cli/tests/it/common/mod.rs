@@ -1,6 +1,7 @@
 //! Runs the built binary, for the end-to-end tests.
 
 pub mod loop_disk;
+pub mod server;
 
 use std::io::Write;
 use std::path::Path;
