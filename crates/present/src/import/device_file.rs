@@ -1,5 +1,7 @@
 //! A device file in the making: fields, where each comes from, and what is approximate.
 
+use std::fmt::Display;
+
 use prism_base::Bytes;
 use prism_ssd::{DriveSpec, DriveSpecError, fit};
 
@@ -54,9 +56,25 @@ impl DeviceFile {
         self.fields.push(Field { path, value, origin, note: None });
     }
 
-    /// Adds a count.
-    pub fn count(&mut self, path: &'static str, given: &Given<u32>) {
-        self.field(path, given.value, &given.origin);
+    /// Adds the value of a setting.
+    pub fn given<T: Display>(&mut self, path: &'static str, given: &Given<T>) {
+        self.field(path, &given.value, &given.origin);
+    }
+
+    /// Adds the word of a setting.
+    pub fn word(&mut self, path: &'static str, given: &Given<&str>) {
+        self.field(path, format!("\"{}\"", given.value), &given.origin);
+    }
+
+    /// Adds a time.
+    pub fn time(&mut self, path: &'static str, nanos: &Given<u64>) {
+        self.field(path, time(nanos.value), &nanos.origin);
+    }
+
+    /// Adds the time of the firmware for reads and writes.
+    pub fn firmware(&mut self, nanos: &Given<u64>) {
+        self.time("drive.firmware_read", nanos);
+        self.time("drive.firmware_write", nanos);
     }
 
     /// Adds a field that is only similar to its `origin`, as `note` says.

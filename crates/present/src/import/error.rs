@@ -2,6 +2,9 @@
 
 use prism_ssd::DriveSpecError;
 
+/// What can fail because of a configuration.
+pub type Result<T, E = ImportError> = std::result::Result<T, E>;
+
 /// Why a configuration of another simulator cannot be imported.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]

@@ -4,7 +4,7 @@
 //! MoatLab/FEMU. Times are nanoseconds, `devsz_mb` counts MiB, `buffer_size` pages.
 
 use super::device_file::{DeviceFile, bandwidth, size, time, times};
-use super::error::ImportError;
+use super::error::Result;
 use super::settings::{Given, Settings};
 
 /// Options that a device file cannot express.
@@ -56,7 +56,7 @@ pub const WITHOUT_COUNTERPART: &[(&str, &str)] = &[
 ];
 
 /// Adds the fields of the drive.
-pub fn convert(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportError> {
+pub fn convert(settings: &mut Settings, file: &mut DeviceFile) -> Result<()> {
     let mode = settings.count("femu_mode", 2, 0)?;
     if mode.value != 1 {
         let why = "only black-box drives (femu_mode=1, mode = bbssd) have an FTL that can be \
@@ -81,7 +81,7 @@ struct FlashShape {
     raw: u64,
 }
 
-fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<FlashShape, ImportError> {
+fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<FlashShape> {
     let sector = settings.count("secsz", 512, 1)?;
     let sectors = settings.count("secs_per_pg", 8, 1)?;
     let pages = settings.count("pgs_per_blk", 256, 1)?;
@@ -91,9 +91,9 @@ fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<FlashShape
     let channels = settings.count("nchs", 8, 1)?;
     let parts = [&sector, &sectors, &pages, &blocks, &planes, &luns, &channels];
     let raw = settings.flash_bytes("nchs", &parts.map(|part| part.value))?;
-    file.count("flash.channels", &channels);
-    file.count("flash.dies_per_channel", &luns);
-    file.count("flash.planes", &planes);
+    file.given("flash.channels", &channels);
+    file.given("flash.dies_per_channel", &luns);
+    file.given("flash.planes", &planes);
     let together = settings.count("mp_program", 0, 0)?;
     let reads = settings.count("mp_read", 0, 0)?;
     let origin = format!("{}, {}", together.origin, reads.origin);
@@ -102,8 +102,8 @@ fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<FlashShape
         let note = "Reads and programs work on all planes, or both on one: as mp_program.";
         file.note("flash.multi_plane", note);
     }
-    file.count("flash.blocks_per_plane", &blocks);
-    file.count("flash.pages_per_block", &pages);
+    file.given("flash.blocks_per_plane", &blocks);
+    file.given("flash.pages_per_block", &pages);
     let page = u64::from(sector.value) * u64::from(sectors.value);
     let origin = format!("{} x {}", sector.origin, sectors.origin);
     file.field("flash.page", size(page), &origin);
@@ -138,7 +138,7 @@ const CELLS: [(&str, Option<CellTimes>); 5] = [
     ),
 ];
 
-fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportError> {
+fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<()> {
     let cell = settings.choice("nand_cell_type", None, &CELLS)?;
     if let Some((name, reads, programs, erase)) = cell.value {
         file.field("flash.cell", format!("\"{name}\""), &cell.origin);
@@ -167,7 +167,7 @@ fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), Imp
     }
     let cycles = settings.count("pe_cycles_rated", 0, 0)?;
     if cycles.value > 0 {
-        file.count("flash.endurance", &cycles);
+        file.given("flash.endurance", &cycles);
     } else {
         file.approximate(
             "flash.endurance",
@@ -179,21 +179,15 @@ fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), Imp
     let suspend = settings.count("pe_suspend", 0, 0)?;
     if suspend.value > 0 {
         file.field("flash.suspend", "\"both\"", &suspend.origin);
-        let cost = settings.long("tsusp_ns", 0)?;
-        file.field("flash.t_suspend", time(cost.value), &cost.origin);
+        file.time("flash.t_suspend", &settings.long("tsusp_ns", 0)?);
         file.field("drive.scheduler", "\"read-first\"", &suspend.origin);
     }
     Ok(())
 }
 
 /// The bus of a channel: FEMU counts a time for each page.
-fn channel(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    flash: &FlashShape,
-) -> Result<(), ImportError> {
-    let command = settings.long("cmd_addr_lat", 0)?;
-    file.field("flash.t_command", time(command.value), &command.origin);
+fn channel(settings: &mut Settings, file: &mut DeviceFile, flash: &FlashShape) -> Result<()> {
+    file.time("flash.t_command", &settings.long("cmd_addr_lat", 0)?);
     let newer = settings.long("pg_xfer_lat", 0)?;
     let page = if newer.value > 0 { newer } else { settings.long("ch_xfer_lat", 0)? };
     let rate = match page.value {
@@ -208,11 +202,7 @@ fn channel(
     Ok(())
 }
 
-fn mapping(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    flash: &FlashShape,
-) -> Result<(), ImportError> {
+fn mapping(settings: &mut Settings, file: &mut DeviceFile, flash: &FlashShape) -> Result<()> {
     let kinds = [("page", "page"), ("dftl", "dftl"), ("hybrid", "bast"), ("fast", "fast")];
     let kind = settings.choice("mapping", "page", &kinds)?;
     let origin = &kind.origin;
@@ -238,11 +228,7 @@ fn mapping(
     Ok(())
 }
 
-fn cleaning(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    flash: &FlashShape,
-) -> Result<(), ImportError> {
+fn cleaning(settings: &mut Settings, file: &mut DeviceFile, flash: &FlashShape) -> Result<()> {
     let policies = [
         ("greedy", "greedy"),
         ("random", "random"),
@@ -250,8 +236,7 @@ fn cleaning(
         ("fifo", "fifo"),
         ("d-choice", "d-choices:4"),
     ];
-    let victim = settings.choice("gc_policy", "greedy", &policies)?;
-    file.field("ftl.victim", format!("\"{}\"", victim.value), &victim.origin);
+    file.word("ftl.victim", &settings.choice("gc_policy", "greedy", &policies)?);
     let high = settings.number("gc_thres_pcent_high", 95.0, (0.0, 100.0))?;
     // In the C sources it is a share, not a percentage.
     let used = if high.value <= 1.0 { high.value } else { high.value / 100.0 };
@@ -265,11 +250,7 @@ fn cleaning(
     Ok(())
 }
 
-fn controller(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    flash: &FlashShape,
-) -> Result<(), ImportError> {
+fn controller(settings: &mut Settings, file: &mut DeviceFile, flash: &FlashShape) -> Result<()> {
     let spare = settings.count("op_pcent", 0, 0)?;
     let (capacity, origin) = if spare.value > 0 {
         let share = u128::from(flash.raw) * 100 / (100 + u128::from(spare.value));
@@ -280,8 +261,7 @@ fn controller(
     };
     file.field("drive.capacity", size(capacity / flash.page * flash.page), &origin);
     let firmware = settings.long("fw_cpu_ns", 0)?;
-    file.field("drive.firmware_read", time(firmware.value), &firmware.origin);
-    file.field("drive.firmware_write", time(firmware.value), &firmware.origin);
+    file.firmware(&firmware);
     if firmware.value > 0 {
         file.field("drive.firmware_cores", 1, "FEMU models one core");
     }
@@ -290,16 +270,11 @@ fn controller(
     file.field("drive.link_bandwidth", bandwidth(rate), &link.origin);
     let entries = settings.count("entries", 2047, 1)?;
     file.field("drive.queue_depth", entries.value.saturating_add(1), &entries.origin);
-    let queues = settings.count("queues", 8, 1)?;
-    file.count("drive.queues", &queues);
+    file.given("drive.queues", &settings.count("queues", 8, 1)?);
     write_buffer(settings, file, flash)
 }
 
-fn write_buffer(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    flash: &FlashShape,
-) -> Result<(), ImportError> {
+fn write_buffer(settings: &mut Settings, file: &mut DeviceFile, flash: &FlashShape) -> Result<()> {
     let pages = settings.count("buffer_size", 0, 0)?;
     // All pages of a wordline on each die, which a buffer needs without protection.
     let least = (flash.page * flash.dies * 4).max(1 << 20);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::ImportError;
+use super::error::{ImportError, Result};
 use super::femu;
 use super::settings::{self, Setting, Settings};
 
@@ -26,13 +26,13 @@ pub fn is_femu(text: &str) -> bool {
 }
 
 /// The settings of a file.
-pub fn settings(text: &str) -> Result<Settings, ImportError> {
+pub fn settings(text: &str) -> Result<Settings> {
     let all = if text.contains(DEVICE) { command(text)? } else { list(text)? };
     Ok(Settings::new("FEMU", femu::WITHOUT_COUNTERPART, all))
 }
 
 /// The lines of a `.conf` file, or assignments to the members of `ssdparams` in C.
-fn list(text: &str) -> Result<Vec<Setting>, ImportError> {
+fn list(text: &str) -> Result<Vec<Setting>> {
     // Of C sources only constants count; what is computed from them follows.
     let is_constant =
         |line: &&str| line.trim_start().starts_with("spp->") && line.matches("->").count() == 1;
@@ -64,7 +64,7 @@ fn list(text: &str) -> Result<Vec<Setting>, ImportError> {
 }
 
 /// The options of the drive in a command, with the variables of its script.
-fn command(text: &str) -> Result<Vec<Setting>, ImportError> {
+fn command(text: &str) -> Result<Vec<Setting>> {
     let mut variables = BTreeMap::new();
     let mut drives: Vec<(usize, String)> = Vec::new();
     for (line, content) in logical_lines(text) {

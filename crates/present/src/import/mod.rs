@@ -23,6 +23,7 @@ pub use error::ImportError;
 use prism_ssd::Drive;
 
 use device_file::DeviceFile;
+use error::Result;
 use settings::Settings;
 
 /// What a configuration became.
@@ -52,12 +53,7 @@ enum Kind<'a> {
 /// # Errors
 /// [`ImportError`] if the text is not a configuration of a known simulator, is damaged, or
 /// describes a drive that Prism cannot simulate.
-pub fn import(
-    text: &str,
-    name: &str,
-    jobs: &str,
-    scenario: Option<usize>,
-) -> Result<Imported, ImportError> {
+pub fn import(text: &str, name: &str, jobs: &str, scenario: Option<usize>) -> Result<Imported> {
     // Editors on Windows begin a text with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let kind = recognise(text)?;
@@ -81,7 +77,7 @@ pub fn import(
     }
 }
 
-fn recognise(text: &str) -> Result<Kind<'_>, ImportError> {
+fn recognise(text: &str) -> Result<Kind<'_>> {
     if text.trim_start().starts_with('<') {
         let document = xml::parse(text)?;
         let root = document.root_element().tag_name().name().to_owned();
@@ -99,13 +95,9 @@ fn recognise(text: &str) -> Result<Kind<'_>, ImportError> {
 }
 
 /// A function that turns the settings of one simulator into fields of a device file.
-type Converter = fn(&mut Settings, &mut DeviceFile) -> Result<(), ImportError>;
+type Converter = fn(&mut Settings, &mut DeviceFile) -> Result<()>;
 
-fn drive(
-    mut settings: Settings,
-    mut file: DeviceFile,
-    convert: Converter,
-) -> Result<Imported, ImportError> {
+fn drive(mut settings: Settings, mut file: DeviceFile, convert: Converter) -> Result<Imported> {
     convert(&mut settings, &mut file)?;
     let (spec, small) = file.fit_watermarks().map_err(ImportError::Drive)?;
     // Made, to be sure that the file works.

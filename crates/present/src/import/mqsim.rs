@@ -3,8 +3,8 @@
 //! Source: the README and the sources of CMU-SAFARI/MQSim; Tavakkol et al., "MQSim", FAST'18.
 //! Times are nanoseconds, sizes bytes, rates of channels millions of transfers per second.
 
-use super::device_file::{DeviceFile, bandwidth, size, time, times};
-use super::error::ImportError;
+use super::device_file::{DeviceFile, bandwidth, size, times};
+use super::error::Result;
 use super::settings::{Given, Settings};
 
 /// Settings that a device file cannot express.
@@ -29,7 +29,7 @@ pub const WITHOUT_COUNTERPART: &[(&str, &str)] = &[
 ];
 
 /// Adds the fields of the drive.
-pub fn convert(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportError> {
+pub fn convert(settings: &mut Settings, file: &mut DeviceFile) -> Result<()> {
     settings.choice("Memory_Type", (), &[("FLASH", ())])?;
     let planes = geometry(settings, file)?;
     flash_times(settings, file)?;
@@ -62,7 +62,7 @@ impl Planes {
     }
 }
 
-fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<Planes, ImportError> {
+fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<Planes> {
     let channels = settings.count("Flash_Channel_Count", 8, 1)?;
     let chips = settings.count("Chip_No_Per_Channel", 4, 1)?;
     let dies = settings.count("Die_No_Per_Chip", 2, 1)?;
@@ -73,10 +73,10 @@ fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<Planes, Im
     let parts = [&channels, &chips, &dies, &planes, &blocks, &pages, &page].map(|part| part.value);
     settings.flash_bytes("Flash_Channel_Count", &parts)?;
     let dies_per_channel = u64::from(chips.value) * u64::from(dies.value);
-    file.count("flash.channels", &channels);
+    file.given("flash.channels", &channels);
     let origin = format!("{} x {}", chips.origin, dies.origin);
     file.field("flash.dies_per_channel", dies_per_channel, &origin);
-    file.count("flash.planes", &planes);
+    file.given("flash.planes", &planes);
     file.field("flash.multi_plane", false, "how MQSim works");
     if planes.value > 1 {
         file.note(
@@ -85,8 +85,8 @@ fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<Planes, Im
              each happen to wait. This drive works on them one at a time.",
         );
     }
-    file.count("flash.blocks_per_plane", &blocks);
-    file.count("flash.pages_per_block", &pages);
+    file.given("flash.blocks_per_plane", &blocks);
+    file.given("flash.pages_per_block", &pages);
     file.field("flash.page", size(page.value.into()), &page.origin);
     Ok(Planes {
         all: u64::from(channels.value) * dies_per_channel * u64::from(planes.value),
@@ -104,7 +104,7 @@ const CELLS: [(&str, (&str, &[&str])); 3] = [
     ("TLC", ("tlc", &["LSB", "CSB", "MSB"])),
 ];
 
-fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportError> {
+fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<()> {
     let cell = settings.choice("Flash_Technology", CELLS[1].1, &CELLS)?;
     let (name, pages) = cell.value;
     file.field("flash.cell", format!("\"{name}\""), &cell.origin);
@@ -131,14 +131,12 @@ fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), Imp
             settings.skip(&format!("Page_{operation}_Latency_{page}"), &why);
         }
     }
-    let erase = settings.long("Block_Erase_Latency", 3_800_000)?;
-    file.field("flash.t_erase", time(erase.value), &erase.origin);
-    let cycles = settings.count("Block_PE_Cycles_Limit", 10_000, 1)?;
-    file.count("flash.endurance", &cycles);
+    file.time("flash.t_erase", &settings.long("Block_Erase_Latency", 3_800_000)?);
+    file.given("flash.endurance", &settings.count("Block_PE_Cycles_Limit", 10_000, 1)?);
     Ok(())
 }
 
-fn channel(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportError> {
+fn channel(settings: &mut Settings, file: &mut DeviceFile) -> Result<()> {
     let rate = settings.count("Channel_Transfer_Rate", 300, 1)?;
     let width = settings.count("Flash_Channel_Width", 1, 1)?;
     let nominal = (u64::from(rate.value) * 1_000_000).saturating_mul(width.value.into());
@@ -164,7 +162,7 @@ fn channel(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportE
     Ok(())
 }
 
-fn scheduler(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportError> {
+fn scheduler(settings: &mut Settings, file: &mut DeviceFile) -> Result<()> {
     let policies = [
         ("OUT_OF_ORDER", "read-first"),
         ("PRIORITY_OUT_OF_ORDER", "priority"),
@@ -179,7 +177,7 @@ fn scheduler(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), Impor
     let kinds =
         [("NONE", "none"), ("PROGRAM", "program"), ("ERASE", "erase"), ("PROGRAM_ERASE", "both")];
     let suspend = settings.choice("CMD_Suspension_Support", "erase", &kinds)?;
-    file.field("flash.suspend", format!("\"{}\"", suspend.value), &suspend.origin);
+    file.word("flash.suspend", &suspend);
     if suspend.value == "none" {
         return Ok(());
     }
@@ -193,18 +191,14 @@ fn scheduler(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), Impor
             cost = one;
         }
     }
-    file.field("flash.t_suspend", time(cost.value), &cost.origin);
+    file.time("flash.t_suspend", &cost);
     if programs && erases {
         file.note("flash.t_suspend", "One time for programs and erases: the longer one.");
     }
     Ok(())
 }
 
-fn mapping(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    planes: &Planes,
-) -> Result<(), ImportError> {
+fn mapping(settings: &mut Settings, file: &mut DeviceFile, planes: &Planes) -> Result<()> {
     let kind =
         settings.choice("Address_Mapping", false, &[("PAGE_LEVEL", false), ("HYBRID", true)])?;
     let ideal = settings.flag("Ideal_Mapping_Table", false)?;
@@ -230,11 +224,7 @@ fn mapping(
     Ok(())
 }
 
-fn cleaning(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    planes: &Planes,
-) -> Result<(), ImportError> {
+fn cleaning(settings: &mut Settings, file: &mut DeviceFile, planes: &Planes) -> Result<()> {
     file.field("ftl.frontiers", "\"separate\"", "MQSim copies to blocks of their own");
     let choices = format!("d-choices:{}", planes.blocks.ilog2().max(1));
     let policies = [
@@ -278,14 +268,12 @@ fn cleaning(
     } else {
         file.field("ftl.cleaning", "\"foreground\"", &preemptible.origin);
     }
-    let copy_back = settings.flag("Use_Copyback_for_GC", true)?;
-    file.field("flash.copy_back", copy_back.value, &copy_back.origin);
+    file.given("flash.copy_back", &settings.flag("Use_Copyback_for_GC", true)?);
     Ok(())
 }
 
-fn wear(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportError> {
-    let dynamic = settings.flag("Dynamic_Wearleveling_Enabled", true)?;
-    file.field("ftl.wear_least_worn_first", dynamic.value, &dynamic.origin);
+fn wear(settings: &mut Settings, file: &mut DeviceFile) -> Result<()> {
+    file.given("ftl.wear_least_worn_first", &settings.flag("Dynamic_Wearleveling_Enabled", true)?);
     let fixed = settings.flag("Static_Wearleveling_Enabled", true)?;
     if fixed.value {
         let behind = settings.count("Static_Wearleveling_Threshold", 100, 1)?;
@@ -296,11 +284,7 @@ fn wear(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportErro
     Ok(())
 }
 
-fn controller(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    planes: &Planes,
-) -> Result<(), ImportError> {
+fn controller(settings: &mut Settings, file: &mut DeviceFile, planes: &Planes) -> Result<()> {
     let spare = settings.number("Overprovisioning_Ratio", 0.07, (0.0, 0.99))?;
     let sectors = f64::from(planes.blocks)
         * f64::from(planes.pages_per_block)
@@ -316,8 +300,7 @@ fn controller(
     } else {
         Given { value: 0, origin: "MQSim's firmware takes no time".into() }
     };
-    file.field("drive.firmware_read", time(firmware.value), &firmware.origin);
-    file.field("drive.firmware_write", time(firmware.value), &firmware.origin);
+    file.firmware(&firmware);
     if interface.value {
         let note = "MQSim's delay is that of the host and the SATA adapter together.";
         file.note("drive.firmware_read", note);
@@ -327,8 +310,7 @@ fn controller(
     let link = (rate.value * 1e9 * f64::from(width.value)).round() as u64;
     let origin = format!("{} x {}", rate.origin, width.origin);
     file.field("drive.link_bandwidth", bandwidth(link), &origin);
-    let depth = settings.count("IO_Queue_Depth", 1024, 1)?;
-    file.count("drive.queue_depth", &depth);
+    file.given("drive.queue_depth", &settings.count("IO_Queue_Depth", 1024, 1)?);
     let queues =
         if interface.value { (1, "one queue with SATA") } else { (8, "one for each flow") };
     file.field("drive.queues", queues.0, queues.1);

@@ -4,7 +4,7 @@
 //! of 512 bytes, times nanoseconds, bandwidths bytes per second.
 
 use super::device_file::bare_time;
-use super::error::ImportError;
+use super::error::Result;
 use super::settings::{Settings, comment, without_control};
 
 /// Settings that a job cannot express.
@@ -38,7 +38,7 @@ pub struct Flow {
 
 impl Flow {
     /// Reads what the parts of all flows depend on.
-    pub fn read(mut settings: Settings, is_trace: bool) -> Result<Self, ImportError> {
+    pub fn read(mut settings: Settings, is_trace: bool) -> Result<Self> {
         let mut ids: [Vec<u32>; 4] = Default::default();
         for (name, ids) in
             ["Channel_IDs", "Chip_IDs", "Die_IDs", "Plane_IDs"].into_iter().zip(&mut ids)
@@ -89,7 +89,7 @@ impl Flow {
     }
 
     /// The comment with the command that reports on the trace.
-    pub fn report(&mut self, name: &str) -> Result<String, ImportError> {
+    pub fn report(&mut self, name: &str) -> Result<String> {
         let settings = &mut self.settings;
         let path = settings.text("File_Path").unwrap_or_default().replace('\\', "/");
         if path.is_empty() {
@@ -132,12 +132,7 @@ impl Flow {
 
     /// The job, in the part of the addresses `from` to `to`. With `waits` it begins after all
     /// earlier jobs.
-    pub fn job(
-        &mut self,
-        name: &str,
-        part: (f64, f64),
-        waits: bool,
-    ) -> Result<String, ImportError> {
+    pub fn job(&mut self, name: &str, part: (f64, f64), waits: bool) -> Result<String> {
         let mut options = Vec::new();
         let reads = self.pattern(&mut options)?;
         let bytes = self.sizes(&mut options)?;
@@ -159,7 +154,7 @@ impl Flow {
     }
 
     /// Reads, writes and their addresses. Returns the percentage of reads.
-    fn pattern(&mut self, options: &mut Vec<String>) -> Result<u32, ImportError> {
+    fn pattern(&mut self, options: &mut Vec<String>) -> Result<u32> {
         #[derive(Clone, Copy, PartialEq)]
         enum Pattern {
             Streaming,
@@ -206,7 +201,7 @@ impl Flow {
         Ok(reads)
     }
 
-    fn alignment(&mut self, options: &mut Vec<String>) -> Result<(), ImportError> {
+    fn alignment(&mut self, options: &mut Vec<String>) -> Result<()> {
         let aligned = self.settings.flag("Generated_Aligned_Addresses", false)?.value;
         let sectors =
             if aligned { self.settings.count("Address_Alignment_Unit", 1, 1)?.value } else { 1 };
@@ -215,7 +210,7 @@ impl Flow {
     }
 
     /// The size of a request in bytes.
-    fn sizes(&mut self, options: &mut Vec<String>) -> Result<u64, ImportError> {
+    fn sizes(&mut self, options: &mut Vec<String>) -> Result<u64> {
         let normal = [("FIXED", false), ("NORMAL", true)];
         let normal = self.settings.choice("Request_Size_Distribution", false, &normal)?.value;
         let bytes = u64::from(self.settings.count("Average_Request_Size", 8, 1)?.value) * 512;
@@ -228,7 +223,7 @@ impl Flow {
         Ok(bytes)
     }
 
-    fn region(&mut self, part: (f64, f64), options: &mut Vec<String>) -> Result<(), ImportError> {
+    fn region(&mut self, part: (f64, f64), options: &mut Vec<String>) -> Result<()> {
         let share = self.settings.count("Working_Set_Percentage", 100, 1)?.value.min(100);
         // MQSim multiplies the first and the last address of the flow by the share.
         let percent = |at: f64| at * f64::from(share);
@@ -249,7 +244,7 @@ impl Flow {
         Ok(())
     }
 
-    fn pace(&mut self, reads: u32, options: &mut Vec<String>) -> Result<(), ImportError> {
+    fn pace(&mut self, reads: u32, options: &mut Vec<String>) -> Result<()> {
         let known = [("QUEUE_DEPTH", false), ("BANDWIDTH", true)];
         let by_rate = self.settings.choice("Synthetic_Generator_Type", false, &known)?.value;
         if !by_rate {
@@ -276,7 +271,7 @@ impl Flow {
         Ok(())
     }
 
-    fn end(&mut self, bytes: u64, options: &mut Vec<String>) -> Result<(), ImportError> {
+    fn end(&mut self, bytes: u64, options: &mut Vec<String>) -> Result<()> {
         let stop = self.settings.long("Stop_Time", 0)?.value;
         if stop > 0 {
             // fio has no nanoseconds.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use roxmltree::{Document, Node};
 
 use super::Imported;
-use super::error::ImportError;
+use super::error::{ImportError, Result};
 use super::mqsim_flow::{Flow, WITHOUT_COUNTERPART};
 use super::settings::{self, LeftOut, Settings, comment};
 use super::xml;
@@ -23,7 +23,7 @@ pub fn convert(
     document: &Document<'_>,
     names: (&str, &str),
     only: Option<usize>,
-) -> Result<Imported, ImportError> {
+) -> Result<Imported> {
     let is_scenario = |node: &Node<'_, '_>| node.has_tag_name("IO_Scenario");
     let scenarios: Vec<_> = document.descendants().filter(is_scenario).collect();
     if scenarios.is_empty() {
@@ -55,7 +55,7 @@ struct Jobs {
 }
 
 impl Jobs {
-    fn scenario(&mut self, number: usize, scenario: &Node<'_, '_>) -> Result<(), ImportError> {
+    fn scenario(&mut self, number: usize, scenario: &Node<'_, '_>) -> Result<()> {
         let mut flows = Vec::new();
         for node in scenario.children().filter(Node::is_element) {
             let is_trace = match node.tag_name().name() {
@@ -162,7 +162,7 @@ fn document_line(node: &Node<'_, '_>) -> usize {
 
 /// The part of the addresses that belongs to each flow: from and to, 1 being all. A plane gives
 /// equal shares to the flows that may use it.
-fn parts(flows: &[Flow]) -> Result<Vec<(f64, f64)>, ImportError> {
+fn parts(flows: &[Flow]) -> Result<Vec<(f64, f64)>> {
     let mut users: BTreeMap<[u32; 4], u32> = BTreeMap::new();
     for flow in flows {
         for plane in flow.planes() {

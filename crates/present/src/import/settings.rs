@@ -1,6 +1,6 @@
 //! The settings of a configuration: read by name, counted, and listed where they were not used.
 
-use super::error::ImportError;
+use super::error::{ImportError, Result};
 
 /// One setting of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Settings {
         name: &str,
         default: T,
         parse: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<Given<T>, ImportError> {
+    ) -> Result<Given<T>> {
         let Some(setting) = self.take(name) else {
             let origin = format!("{name} ({}'s default)", self.simulator);
             return Ok(Given { value: default, origin });
@@ -85,7 +85,7 @@ impl Settings {
     ///
     /// # Errors
     /// [`ImportError::Value`] naming the setting `name` if it is more than any drive has.
-    pub fn flash_bytes(&self, name: &str, parts: &[u32]) -> Result<u64, ImportError> {
+    pub fn flash_bytes(&self, name: &str, parts: &[u32]) -> Result<u64> {
         const MOST: u64 = 1 << 60;
         let product =
             parts.iter().try_fold(1, |product: u64, &part| product.checked_mul(part.into()));
@@ -106,12 +106,7 @@ impl Settings {
     }
 
     /// A whole number, at least `least`.
-    pub fn count(
-        &mut self,
-        name: &str,
-        default: u32,
-        least: u32,
-    ) -> Result<Given<u32>, ImportError> {
+    pub fn count(&mut self, name: &str, default: u32, least: u32) -> Result<Given<u32>> {
         self.given(name, default, |text| {
             let number: u32 = text.parse().map_err(|_| "a whole number is expected".to_owned())?;
             if number < least {
@@ -122,7 +117,7 @@ impl Settings {
     }
 
     /// A whole number of 64 bits.
-    pub fn long(&mut self, name: &str, default: u64) -> Result<Given<u64>, ImportError> {
+    pub fn long(&mut self, name: &str, default: u64) -> Result<Given<u64>> {
         self.given(name, default, |text| {
             text.parse().map_err(|_| "a whole number is expected".to_owned())
         })
@@ -134,7 +129,7 @@ impl Settings {
         name: &str,
         default: f64,
         (least, most): (f64, f64),
-    ) -> Result<Given<f64>, ImportError> {
+    ) -> Result<Given<f64>> {
         self.given(name, default, |text| match text.parse::<f64>() {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
             Ok(_) => Err(format!("must be from {least} to {most}")),
@@ -143,7 +138,7 @@ impl Settings {
     }
 
     /// A switch; simulators write true, 1, on or yes.
-    pub fn flag(&mut self, name: &str, default: bool) -> Result<Given<bool>, ImportError> {
+    pub fn flag(&mut self, name: &str, default: bool) -> Result<Given<bool>> {
         self.given(name, default, |text| match text.to_ascii_lowercase().as_str() {
             "true" | "1" | "on" | "yes" => Ok(true),
             "false" | "0" | "off" | "no" => Ok(false),
@@ -157,7 +152,7 @@ impl Settings {
         name: &str,
         default: T,
         known: &[(&str, T)],
-    ) -> Result<Given<T>, ImportError> {
+    ) -> Result<Given<T>> {
         self.given(name, default, |text| {
             let found = known.iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
             found.map(|&(_, value)| value).ok_or_else(|| {
@@ -223,7 +218,7 @@ fn refused(setting: &Setting, why: &str) -> ImportError {
 
 /// The settings of a text of lines `NAME = VALUE`, with `#` and `;` before comments. In front of
 /// the name goes that of the `[section]` if `with_sections`.
-pub fn lines(text: &str, with_sections: bool) -> Result<Vec<Setting>, ImportError> {
+pub fn lines(text: &str, with_sections: bool) -> Result<Vec<Setting>> {
     let mut settings = Vec::new();
     let mut section = String::new();
     for (line, content) in (1..).zip(text.lines()) {

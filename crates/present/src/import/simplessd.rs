@@ -4,7 +4,7 @@
 //! picoseconds, sizes bytes, rates of channels millions of transfers per second.
 
 use super::device_file::{DeviceFile, bandwidth, size, time, times};
-use super::error::ImportError;
+use super::error::{ImportError, Result};
 use super::settings::{self, Given, Settings};
 
 /// Settings that a device file cannot express.
@@ -54,7 +54,7 @@ pub fn is_simplessd(text: &str) -> bool {
 }
 
 /// The settings of a file.
-pub fn settings(text: &str) -> Result<Settings, ImportError> {
+pub fn settings(text: &str) -> Result<Settings> {
     let has = |section: &str| text.lines().any(|line| line.trim() == section);
     if !has("[pal]") {
         let requests = has("[generator]");
@@ -69,7 +69,7 @@ pub fn settings(text: &str) -> Result<Settings, ImportError> {
 }
 
 /// Adds the fields of the drive.
-pub fn convert(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportError> {
+pub fn convert(settings: &mut Settings, file: &mut DeviceFile) -> Result<()> {
     let flash = geometry(settings, file)?;
     flash_times(settings, file)?;
     mapping(settings, file, &flash)?;
@@ -90,7 +90,7 @@ struct FlashShape {
     unit: u64,
 }
 
-fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<FlashShape, ImportError> {
+fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<FlashShape> {
     let channels = settings.count("pal.Channel", 8, 1)?;
     let packages = settings.count("pal.Package", 4, 1)?;
     let dies = settings.count("pal.Die", 2, 1)?;
@@ -102,14 +102,14 @@ fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<FlashShape
     let parts =
         [&channels, &packages, &dies, &planes, &blocks, &pages, &page].map(|part| part.value);
     settings.flash_bytes("pal.Channel", &parts)?;
-    file.count("flash.channels", &channels);
+    file.given("flash.channels", &channels);
     let dies_per_channel = u64::from(packages.value) * u64::from(dies.value);
     let origin = format!("{} x {}", packages.origin, dies.origin);
     file.field("flash.dies_per_channel", dies_per_channel, &origin);
-    file.count("flash.planes", &planes);
-    file.field("flash.multi_plane", together.value, &together.origin);
-    file.count("flash.blocks_per_plane", &blocks);
-    file.count("flash.pages_per_block", &pages);
+    file.given("flash.planes", &planes);
+    file.given("flash.multi_plane", &together);
+    file.given("flash.blocks_per_plane", &blocks);
+    file.given("flash.pages_per_block", &pages);
     file.field("flash.page", size(page.value.into()), &page.origin);
     let letters = settings.text("pal.SuperblockSize");
     let parts = letters.as_deref().unwrap_or("CWDP").to_ascii_uppercase();
@@ -144,7 +144,7 @@ fn geometry(settings: &mut Settings, file: &mut DeviceFile) -> Result<FlashShape
     })
 }
 
-fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportError> {
+fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<()> {
     const CELLS: [(&str, (&str, &[&str])); 3] = [
         ("0", ("slc", &["LSB"])),
         ("1", ("mlc", &["LSB", "MSB"])),
@@ -184,8 +184,7 @@ fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), Imp
     let bytes = (u64::from(rate.value) * 1_000_000).saturating_mul(width.value.into()) / 8;
     let origin = format!("{} x {}", rate.origin, width.origin);
     file.field("flash.channel_bandwidth", bandwidth(bytes), &origin);
-    let cycles = settings.count("ftl.EraseThreshold", 100_000, 1)?;
-    file.count("flash.endurance", &cycles);
+    file.given("flash.endurance", &settings.count("ftl.EraseThreshold", 100_000, 1)?);
     Ok(())
 }
 
@@ -194,11 +193,7 @@ fn nanos(picoseconds: u64) -> u64 {
     picoseconds.saturating_add(500) / 1000
 }
 
-fn mapping(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    flash: &FlashShape,
-) -> Result<(), ImportError> {
+fn mapping(settings: &mut Settings, file: &mut DeviceFile, flash: &FlashShape) -> Result<()> {
     let kind = settings.choice("ftl.MappingMode", (), &[("0", ())])?;
     file.field("ftl.mapping", "\"page\"", &kind.origin);
     let tweak = settings.flag("ftl.EnableRandomIOTweak", true)?;
@@ -216,11 +211,7 @@ fn mapping(
     Ok(())
 }
 
-fn cleaning(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    flash: &FlashShape,
-) -> Result<(), ImportError> {
+fn cleaning(settings: &mut Settings, file: &mut DeviceFile, flash: &FlashShape) -> Result<()> {
     let policies = [("0", "greedy"), ("1", "cost-benefit"), ("2", "random"), ("3", "d-choices")];
     let policy = settings.choice("ftl.EvictPolicy", "greedy", &policies)?;
     if policy.value == "d-choices" {
@@ -228,7 +219,7 @@ fn cleaning(
         let origin = format!("{}, {}", policy.origin, of.origin);
         file.field("ftl.victim", format!("\"d-choices:{}\"", of.value), &origin);
     } else {
-        file.field("ftl.victim", format!("\"{}\"", policy.value), &policy.origin);
+        file.word("ftl.victim", &policy);
     }
     let threshold = settings.number("ftl.GCThreshold", 0.05, (0.0, 1.0))?;
     let blocks = |share: f64| ((share * f64::from(flash.blocks)).ceil() as u32).max(2);
@@ -251,11 +242,7 @@ fn cleaning(
     Ok(())
 }
 
-fn controller(
-    settings: &mut Settings,
-    file: &mut DeviceFile,
-    flash: &FlashShape,
-) -> Result<(), ImportError> {
+fn controller(settings: &mut Settings, file: &mut DeviceFile, flash: &FlashShape) -> Result<()> {
     let spare = settings.number("ftl.OverProvisioningRatio", 0.2, (0.0, 0.99))?;
     let logical = (flash.superblocks as f64 * (1.0 - spare.value)) as u64;
     let capacity = logical * flash.superblock_bytes;
@@ -267,8 +254,7 @@ fn controller(
     } else {
         Given { value: 0, origin: "no ftl.Latency in the file".into() }
     };
-    file.field("drive.firmware_read", time(firmware.value), &firmware.origin);
-    file.field("drive.firmware_write", time(firmware.value), &firmware.origin);
+    file.firmware(&firmware);
     if settings.has("cpu.ClockSpeed") {
         let note = "SimpleSSD counts instructions of the controller's processors. They take no \
                     time here.";
@@ -276,8 +262,7 @@ fn controller(
     }
     link(settings, file)?;
     file.field("drive.queue_depth", 65_536, "the host decides");
-    let queues = settings.count("nvme.MaxIOSQueue", 16, 1)?;
-    file.count("drive.queues", &queues);
+    file.given("drive.queues", &settings.count("nvme.MaxIOSQueue", 16, 1)?);
     let cached = settings.flag("icl.EnableWriteCache", true)?;
     if cached.value {
         let cache = settings.long("icl.CacheSize", 32 << 20)?;
@@ -302,7 +287,7 @@ fn controller(
 }
 
 /// The host link. Files of the first versions say nothing about it.
-fn link(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportError> {
+fn link(settings: &mut Settings, file: &mut DeviceFile) -> Result<()> {
     if !settings.has("nvme.PCIEGeneration") {
         file.field("drive.link_bandwidth", "\"infinite\"", "no nvme.PCIEGeneration in the file");
         return Ok(());

@@ -2,12 +2,12 @@
 
 use roxmltree::{Document, Node};
 
-use super::error::ImportError;
+use super::error::{ImportError, Result};
 use super::mqsim;
 use super::settings::{Setting, Settings};
 
 /// Parses a file.
-pub fn parse(text: &str) -> Result<Document<'_>, ImportError> {
+pub fn parse(text: &str) -> Result<Document<'_>> {
     Document::parse(text).map_err(|error| {
         let position = error.pos();
         // The text of the error ends with the position.
