@@ -1,9 +1,9 @@
 //! Bars: upwards for classes in order, to the right for names.
 
-use super::frame::{self, Entry, Plot, SIDE, num};
+use super::frame::{self, Plot, SIDE, num};
 use super::palette::COLOURS;
 use super::{Page, escape::escape, table};
-use crate::chart::{BarLayout, Bars, Chart, Scale};
+use crate::chart::{BarLayout, Bars, Chart};
 use crate::ticks::Range;
 
 /// How many labels fit under a wide chart.
@@ -20,13 +20,7 @@ pub fn render(page: &mut Page, chart: &Bars) {
     };
     frame::open(page, kind, "", &chart.title, &chart.caption);
     if chart.series.len() > 1 {
-        let entries: Vec<Entry<'_>> = chart
-            .series
-            .iter()
-            .zip(&colours)
-            .map(|(series, &colour)| Entry { name: &series.name, colour, remark: None })
-            .collect();
-        frame::legend(page, &entries);
+        frame::legend(page, chart.series.iter().map(|s| (s.name.as_str(), None)), &colours);
     }
     let values = chart.series.iter().flat_map(|s| s.values.iter().flatten().copied());
     let range = Range::covering(values, chart.y.unit, chart.y.scale, 5);
@@ -65,11 +59,11 @@ fn columns(page: &mut Page, chart: &Bars, range: &Range, colours: &[usize]) {
     let x_ticks: Vec<_> = chart.labels.iter().enumerate().step_by(stride).map(label).collect();
     let narrow_stride = x_ticks.len().div_ceil(LABELS_NARROW_MAX).max(1);
     let positions: Vec<String> = (0..chart.labels.len()).map(|i| num(centre(i))).collect();
-    let log = if chart.y.scale == Scale::Log { " (logarithmic)" } else { "" };
+    let label = format!("{} by {}", chart.y.label, chart.label_name);
     frame::plot(
         page,
         &Plot {
-            y_label: &format!("{} by {}{log}", chart.y.label, chart.label_name),
+            y_label: &frame::named(&label, chart.y.scale),
             x_label: "",
             y_ticks: frame::places(range),
             x_ticks,

@@ -1,8 +1,7 @@
 //! Curves over a value axis, with marks.
 
-use super::frame::{self, Entry, Plot, SIDE, num};
+use super::frame::{self, Plot, SIDE, num};
 use super::{Page, escape::escape, table};
-use crate::chart::{Axis, Scale};
 use crate::curves::{Curve, CurveShape, Curves};
 use crate::ticks::Range;
 use std::collections::BTreeSet;
@@ -48,18 +47,12 @@ pub fn render(page: &mut Page, chart: &Curves) {
         );
     }
     frame::open(page, "curves", &axes(chart, &x), &chart.title, &chart.caption);
-    let entries: Vec<Entry<'_>> = chart
-        .series
-        .iter()
-        .zip(&colours)
-        .map(|(curve, &colour)| Entry { name: &curve.name, colour, remark: None })
-        .collect();
-    frame::legend(page, &entries);
+    frame::legend(page, chart.series.iter().map(|curve| (curve.name.as_str(), None)), &colours);
     frame::plot(
         page,
         &Plot {
-            y_label: &named(&chart.y),
-            x_label: &named(&chart.x),
+            y_label: &frame::named(&chart.y.label, chart.y.scale),
+            x_label: &frame::named(&chart.x.label, chart.x.scale),
             y_ticks: frame::places(&y),
             x_ticks: frame::places(&x),
             narrow_stride: 2,
@@ -72,14 +65,6 @@ pub fn render(page: &mut Page, chart: &Curves) {
     );
     numbers(page, chart);
     frame::close(page);
-}
-
-/// The name of an axis, and its scale unless that is linear.
-fn named(axis: &Axis) -> String {
-    match axis.scale {
-        Scale::Linear => axis.label.clone(),
-        Scale::Log => format!("{} (logarithmic)", axis.label),
-    }
 }
 
 /// What the script needs of the axes: their ranges and units.

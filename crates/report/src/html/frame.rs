@@ -2,20 +2,12 @@
 
 use super::Page;
 use super::escape::escape;
+use crate::chart::Scale;
 use crate::ticks::{Range, Tick};
 
 /// The side of a plot in its own units. The picture is stretched to the available space, so
 /// these are thousandths, not pixels.
 pub const SIDE: f64 = 1000.0;
-
-/// An entry of a legend.
-pub struct Entry<'a> {
-    pub name: &'a str,
-    /// See [`super::palette::Palette`].
-    pub colour: usize,
-    /// What the band around the line means, if there is one; or the amount.
-    pub remark: Option<String>,
-}
 
 /// Opens a figure and writes its title and caption.
 pub fn open(page: &mut Page, kind: &str, attributes: &str, title: &str, caption: &str) {
@@ -34,20 +26,31 @@ pub fn close(page: &mut Page) {
     page.push("</figure>\n");
 }
 
-/// The legend: one entry for each series, in their order.
-pub fn legend(page: &mut Page, entries: &[Entry<'_>]) {
+/// The legend: the names of the series in their order, each with a remark, such as its amount, and
+/// its colour (see [`super::palette::Palette`]).
+pub fn legend<'a>(
+    page: &mut Page,
+    series: impl Iterator<Item = (&'a str, Option<String>)>,
+    colours: &[usize],
+) {
     page.push("<ul class=\"legend\">\n");
-    for (i, entry) in entries.iter().enumerate() {
-        let remark = entry.remark.as_ref();
-        let remark =
-            remark.map(|text| format!(" <small>{}</small>", escape(text))).unwrap_or_default();
+    for (i, ((name, remark), colour)) in series.zip(colours).enumerate() {
+        let remark = remark.map(|text| format!(" <small>{}</small>", escape(&text)));
         page.push(&format!(
-            "<li data-series=\"{i}\"><i class=\"k{}\"></i>{}{remark}</li>\n",
-            entry.colour,
-            escape(entry.name)
+            "<li data-series=\"{i}\"><i class=\"k{colour}\"></i>{}{}</li>\n",
+            escape(name),
+            remark.unwrap_or_default()
         ));
     }
     page.push("</ul>\n");
+}
+
+/// The name of an axis, and its scale unless that is linear.
+pub fn named(label: &str, scale: Scale) -> String {
+    match scale {
+        Scale::Linear => label.to_owned(),
+        Scale::Log => format!("{label} (logarithmic)"),
+    }
 }
 
 /// A plot: the axis labels around `drawing`, which is SVG in units of [`SIDE`].

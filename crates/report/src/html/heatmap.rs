@@ -43,7 +43,8 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
     let one = chart.overlaid && !panels.is_empty();
     let drawn = if one { vec![overlaid(&panels, &colours)] } else { apart(&panels, &colours) };
     if one {
-        legend(page, chart, &colours);
+        let names = chart.layers.iter().map(|layer| (layer.name.as_str(), None));
+        frame::legend(page, names, &colours);
     }
     for (i, (panel, scale, drawing)) in drawn.iter().enumerate() {
         let last = i + 1 == drawn.len();
@@ -135,14 +136,6 @@ fn overlaid(panels: &[Panel], colours: &[usize]) -> (Panel, Shades, String) {
         drawing += &own.drawing(&scale, colour);
     }
     (all, scale, drawing)
-}
-
-fn legend(page: &mut Page, chart: &Heatmap, colours: &[usize]) {
-    let names = chart.layers.iter().map(|layer| layer.name.as_str());
-    let entries = names.zip(colours);
-    let entries: Vec<frame::Entry<'_>> =
-        entries.map(|(name, &colour)| frame::Entry { name, colour, remark: None }).collect();
-    frame::legend(page, &entries);
 }
 
 /// The name of a panel, and its shades from the least to the most.

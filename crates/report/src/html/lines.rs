@@ -1,8 +1,8 @@
 //! Lines over time, with bands.
 
-use super::frame::{self, Entry, Plot, SIDE, num};
+use super::frame::{self, Plot, SIDE, num};
 use super::{Page, table};
-use crate::chart::{Chart, Lines, Scale, Series};
+use crate::chart::{Chart, Lines, Series};
 use crate::model::{Table, Value};
 use crate::ticks::{self, Range};
 use crate::unit::Unit;
@@ -33,22 +33,15 @@ pub fn render(page: &mut Page, chart: &Lines) {
     let ends = format!(" data-zoom=\"{start} {end}\"");
     let positions: Vec<String> = xs.iter().map(|&x| num(x)).collect();
     frame::open(page, "lines", &ends, &chart.title, &chart.caption);
-    let entries: Vec<Entry<'_>> = chart
-        .series
-        .iter()
-        .zip(&colours)
-        .map(|(series, &colour)| Entry {
-            name: &series.name,
-            colour,
-            remark: series.band.as_ref().map(|band| format!("(band: {})", band.meaning)),
-        })
-        .collect();
-    frame::legend(page, &entries);
-    let log = if chart.y.scale == Scale::Log { " (logarithmic)" } else { "" };
+    let entries = chart.series.iter().map(|series| {
+        let band = series.band.as_ref().map(|band| format!("(band: {})", band.meaning));
+        (series.name.as_str(), band)
+    });
+    frame::legend(page, entries, &colours);
     frame::plot(
         page,
         &Plot {
-            y_label: &format!("{}{log}", chart.y.label),
+            y_label: &frame::named(&chart.y.label, chart.y.scale),
             x_label: "time",
             y_ticks: frame::places(&y),
             x_ticks: frame::places(&x),

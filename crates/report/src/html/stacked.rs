@@ -1,6 +1,6 @@
 //! The parts of a whole as one bar, with a legend that contains the numbers.
 
-use super::frame::{self, Entry};
+use super::frame;
 use super::{Page, escape::escape, table};
 use crate::chart::{Chart, Stacked};
 use crate::unit::Unit;
@@ -27,12 +27,12 @@ pub fn render(page: &mut Page, chart: &Stacked) {
             }
             bar += "</span>";
         }
-        entries.push(Entry { name: &segment.name, colour, remark: Some(remark) });
+        entries.push((segment.name.as_str(), Some(remark)));
     }
     frame::open(page, "stacked", "", &chart.title, &chart.caption);
     let label = escape(&format!("{}. {} The numbers follow.", chart.title, chart.caption));
     page.push(&format!("<div class=\"stack\" role=\"img\" aria-label=\"{label}\">{bar}</div>\n"));
-    frame::legend(page, &entries);
+    frame::legend(page, entries.into_iter(), &colours);
     table::details(page, &Chart::Stacked(chart.clone()).numbers(), "Numbers", "");
     frame::close(page);
 }
