@@ -17,11 +17,19 @@ pub enum Command {
     /// Make a file with an empty device
     Create(device_create::Args),
     /// Show the geometry, shares and free space of a device
-    Info(device_info::InfoArgs),
+    #[command(after_help = "Example:
+  prism device info flash.prism --json -")]
+    Info(device_info::Args),
     /// Read the whole device and report damage
-    Check(device_info::CheckArgs),
+    #[command(after_help = "Exit code 1 if something is damaged. The file is not changed.
+
+Example:
+  prism device check flash.prism")]
+    Check(device_info::Args),
     /// Show the wear of the blocks
-    Wear(device_info::WearArgs),
+    #[command(after_help = "Example:
+  prism device wear flash.prism")]
+    Wear(device_info::Args),
     /// Write a share, or tables of all blocks, to another file
     Export(device_export::Args),
     /// Convert a drive or workload of MQSim, SimpleSSD or FEMU

@@ -14,37 +14,9 @@ use super::device::{self, GeometryObject, Tables};
 use crate::failure::Failure;
 use crate::output::JsonArg;
 
-/// Arguments of `prism device info`.
+/// Arguments of `prism device info`, `check` and `wear`.
 #[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example:
-  prism device info flash.prism --json -")]
-pub struct InfoArgs {
-    /// The file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    #[command(flatten)]
-    json: JsonArg,
-}
-
-/// Arguments of `prism device check`.
-#[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Exit code 1 if something is damaged. The file is not changed.
-
-Example:
-  prism device check flash.prism")]
-pub struct CheckArgs {
-    /// The file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    #[command(flatten)]
-    json: JsonArg,
-}
-
-/// Arguments of `prism device wear`.
-#[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example:
-  prism device wear flash.prism")]
-pub struct WearArgs {
+pub struct Args {
     /// The file
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -73,7 +45,7 @@ struct Info {
 ///
 /// # Errors
 /// [`Failure`] if the file cannot be used.
-pub fn info(args: &InfoArgs) -> Result<(), Failure> {
+pub fn info(args: &Args) -> Result<(), Failure> {
     let file = device::open(&args.file)?;
     let name = args.file.display().to_string();
     let failed = |source| HostError::Open { file: name.clone(), source };
@@ -172,7 +144,7 @@ const NAMED: usize = 10;
 ///
 /// # Errors
 /// [`Failure::Finding`] if something is damaged, and [`Failure`] if the file cannot be used.
-pub fn check(args: &CheckArgs) -> Result<(), Failure> {
+pub fn check(args: &Args) -> Result<(), Failure> {
     let file = device::open(&args.file)?;
     let progress = Progress::on_stderr();
     let mut begun = false;
@@ -268,7 +240,7 @@ struct Wear {
 ///
 /// # Errors
 /// [`Failure`] if the file cannot be used.
-pub fn wear(args: &WearArgs) -> Result<(), Failure> {
+pub fn wear(args: &Args) -> Result<(), Failure> {
     let file = device::open(&args.file)?;
     let counts = erase_counts(&file);
     let tables = device::tables(&args.file, &file)?;
