@@ -197,15 +197,9 @@ mod tests {
     use super::*;
 
     fn read_all(spool: &mut Spool) -> Vec<Record> {
-        spool.rewind().unwrap();
-        let (mut all, mut batch) = (Vec::new(), Vec::new());
-        loop {
-            spool.next_batch(&mut batch).unwrap();
-            if batch.is_empty() {
-                return all;
-            }
-            all.extend_from_slice(&batch);
-        }
+        let mut all = Vec::new();
+        prism_trace::each_record(spool, |record| all.push(*record)).unwrap();
+        all
     }
 
     fn check(records: usize, limit: usize, in_memory: bool) {

@@ -314,15 +314,9 @@ mod tests {
     #[test]
     fn every_pass_has_the_same_records() {
         let pass = |laid_out: &mut LaidOut| {
-            let (mut all, mut batch) = (Vec::new(), Vec::new());
-            laid_out.rewind().unwrap();
-            loop {
-                laid_out.next_batch(&mut batch).unwrap();
-                if batch.is_empty() {
-                    return all;
-                }
-                all.append(&mut batch);
-            }
+            let mut all = Vec::new();
+            prism_trace::each_record(laid_out, |record| all.push(*record)).unwrap();
+            all
         };
         // One that is kept, and one that is too long for that.
         for count in [3 * BATCH + 5, KEPT_MAX + 1] {

@@ -73,5 +73,5 @@ pub use reader::Reader;
 pub use record::{Flags, Op, OptTime, Record};
 pub use sink::{LineParser, Sink};
 pub use skips::{SkipReason, Skips};
-pub use source::{Source, SourceError, VecSource};
+pub use source::{Source, SourceError, VecSource, each_record};
 pub use tally::{Tallies, Tally};

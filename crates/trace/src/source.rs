@@ -22,6 +22,25 @@ pub trait Source {
     fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), SourceError>;
 }
 
+/// Calls `visit` with every record of `source`, from the first one on.
+///
+/// # Errors
+/// [`SourceError`] if the storage fails.
+pub fn each_record(
+    source: &mut dyn Source,
+    mut visit: impl FnMut(&Record),
+) -> Result<(), SourceError> {
+    let mut batch = Vec::new();
+    source.rewind()?;
+    loop {
+        source.next_batch(&mut batch)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        batch.iter().for_each(&mut visit);
+    }
+}
+
 /// Records in memory, for tests and generated traces.
 #[derive(Debug)]
 pub struct VecSource {

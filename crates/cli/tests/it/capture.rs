@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::common::loop_disk::{LoopDisk, can_capture, has_program};
 use crate::common::{self, Run, folder, good, path, prism, refused};
 use prism_host::{LoadSpec, Progress, load_trace};
-use prism_trace::Source;
+use prism_trace::each_record;
 use serde_json::Value;
 
 const PRISM: &str = env!("CARGO_BIN_EXE_prism");
@@ -129,19 +129,14 @@ for hint in (2, 3, 4, 5):
     assert_eq!(run.code, 0, "{}", run.stderr);
     let spec = LoadSpec { paths: vec![out], ..LoadSpec::default() };
     let mut trace = load_trace(&spec, &Progress::hidden()).expect("a trace");
-    let (mut batch, mut found) = (Vec::new(), Vec::new());
-    loop {
-        trace.spool.next_batch(&mut batch).expect("readable");
-        if batch.is_empty() {
-            break;
+    let mut found = Vec::new();
+    let visited = each_record(&mut trace.spool, |record| {
+        let name = trace.info.symbols.name(record.file);
+        if name.starts_with('h') {
+            found.push(format!("{name} {}", record.hint));
         }
-        for record in &batch {
-            let name = trace.info.symbols.name(record.file);
-            if name.starts_with('h') {
-                found.push(format!("{name} {}", record.hint));
-            }
-        }
-    }
+    });
+    visited.expect("readable");
     found.sort();
     found.dedup();
     assert_eq!(found, ["h2 2", "h3 3", "h4 4", "h5 5"]);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use prism_base::{Bytes, Nanos};
-use prism_trace::{Flags, Op, Record, Source, SourceError};
+use prism_trace::{Flags, Op, Record, Source, SourceError, each_record};
 
 /// The most requests in flight that are tracked. Without this limit, damaged completion times
 /// could keep every request of the trace in memory. If the limit is exceeded, the queue depth
@@ -45,21 +45,14 @@ impl TraceFacts {
         let mut facts = Self::default();
         let mut depth = DepthTracker::default();
         let mut first_ns = None;
-        let mut batch = Vec::new();
-        source.rewind()?;
-        loop {
-            source.next_batch(&mut batch)?;
-            if batch.is_empty() {
-                facts.median_depth = depth.median();
-                return Ok(facts);
-            }
-            for record in &batch {
-                facts.add(record, unit.0);
-                depth.add(record);
-                let first = *first_ns.get_or_insert(record.issue_ns);
-                facts.duration = Nanos(record.issue_ns.abs_diff(first));
-            }
-        }
+        each_record(source, |record| {
+            facts.add(record, unit.0);
+            depth.add(record);
+            let first = *first_ns.get_or_insert(record.issue_ns);
+            facts.duration = Nanos(record.issue_ns.abs_diff(first));
+        })?;
+        facts.median_depth = depth.median();
+        Ok(facts)
     }
 
     fn add(&mut self, record: &Record, unit: u64) {

@@ -3,15 +3,15 @@
 use prism_base::{Bytes, Nanos};
 use prism_replay::{Options, ReplayError, replay};
 use prism_ssd::{DriveSpec, DriveSpecError, InitialState};
-use prism_trace::{Source, SourceError};
+use prism_trace::{Op, Source, SourceError};
 use prism_workload::{Observer, Progress};
 
 use super::change::Change;
 use super::drives::Drives;
 use super::figures::{Figures, Original};
 use super::rewrite::{
-    Chain, DeathTime, DelayDiscards, DiscardDead, GroupCommit, HotCold, Merge, NoDiscards, NoReads,
-    Rewrite, Rewritten, Shape, Units,
+    Chain, DeathTime, DelayDiscards, DiscardDead, GroupCommit, HotCold, Merge, Rewrite, Rewritten,
+    Shape, Units, Without,
 };
 
 /// The largest merged write, for changes that do not specify it.
@@ -146,7 +146,7 @@ fn rewriting(
         Change::Align { to, .. } => Box::new(Merge::new(Shape::Stripes(to), STRIPE_WINDOW, unit)),
         Change::Discards { delay } => Box::new(DiscardDead::new(source, units, delay)?),
         Change::DelayDiscards { by } => Box::new(DelayDiscards::new(by)),
-        Change::NoDiscards => Box::new(NoDiscards),
+        Change::NoDiscards => Box::new(Without(Op::Discard)),
         Change::Streams { handles } => Box::new(DeathTime::new(source, units, handles)?),
         Change::HotCold { classes } => Box::new(HotCold::new(units, classes)),
         Change::Depth { .. }
@@ -185,7 +185,7 @@ pub fn simulate(
     let source: &mut dyn Source = match run.records {
         Selection::All => source,
         Selection::WithoutReads => {
-            without_reads = Rewritten::new(source, Some(Box::new(NoReads)));
+            without_reads = Rewritten::new(source, Some(Box::new(Without(Op::Read))));
             &mut without_reads
         }
     };

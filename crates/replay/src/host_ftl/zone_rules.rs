@@ -1,7 +1,7 @@
 //! Checks the writes of a trace against the rules of zones, as without a host FTL.
 
 use prism_ssd::{HostOp, Request, SubmitError, ZoneShape, Zones};
-use prism_trace::{Op, Source, SourceError};
+use prism_trace::{Op, Source, SourceError, each_record};
 
 /// How many writes of a trace a zoned drive with empty zones would accept and refuse without a host
 /// FTL. Each write completes before the next; a refused write changes nothing.
@@ -29,30 +29,25 @@ impl ZoneRuleCheck {
     pub fn of(source: &mut dyn Source, shape: ZoneShape) -> Result<Self, SourceError> {
         let mut zones = Zones::new(shape, |_| Some(0));
         let end = u64::from(shape.count) * shape.size;
-        let (mut found, mut batch) = (Self::default(), Vec::new());
-        source.rewind()?;
-        loop {
-            source.next_batch(&mut batch)?;
-            if batch.is_empty() {
-                return Ok(found);
+        let mut found = Self::default();
+        each_record(source, |record| {
+            if record.op != Op::Write || record.len == 0 {
+                return;
             }
-            for record in batch.iter().filter(|record| record.op == Op::Write && record.len > 0) {
-                found.writes += 1;
-                let within = record.offset.checked_add(record.len).is_some_and(|to| to <= end);
-                let mut write = Request::new(HostOp::Write, record.offset, record.len, 0);
-                match within.then(|| zones.take_and_end(&mut write)) {
-                    Some(Ok(())) => found.taken += 1,
-                    Some(Err(SubmitError::Unaligned { .. })) => found.unaligned += 1,
-                    Some(Err(SubmitError::NotAtWritePointer { .. })) => {
-                        found.not_at_write_pointer += 1;
-                    }
-                    Some(Err(
-                        SubmitError::TooManyOpen { .. } | SubmitError::TooManyActive { .. },
-                    )) => found.limits += 1,
-                    Some(Err(_)) | None => found.beyond_zone += 1,
+            found.writes += 1;
+            let within = record.offset.checked_add(record.len).is_some_and(|to| to <= end);
+            let mut write = Request::new(HostOp::Write, record.offset, record.len, 0);
+            match within.then(|| zones.take_and_end(&mut write)) {
+                Some(Ok(())) => found.taken += 1,
+                Some(Err(SubmitError::Unaligned { .. })) => found.unaligned += 1,
+                Some(Err(SubmitError::NotAtWritePointer { .. })) => found.not_at_write_pointer += 1,
+                Some(Err(SubmitError::TooManyOpen { .. } | SubmitError::TooManyActive { .. })) => {
+                    found.limits += 1;
                 }
+                Some(Err(_)) | None => found.beyond_zone += 1,
             }
-        }
+        })?;
+        Ok(found)
     }
 
     /// Refused writes.

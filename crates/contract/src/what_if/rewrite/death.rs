@@ -64,8 +64,6 @@ impl Rewrite for DeathTime {
         self.units.divide(record, class, out);
         self.next += begun.len();
     }
-
-    fn finish(&mut self, _: &mut Vec<Record>) {}
 }
 
 /// The lifetime bucket of each unit written in a pass, in the order of writing.

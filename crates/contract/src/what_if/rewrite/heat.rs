@@ -63,8 +63,6 @@ impl HotCold {
 }
 
 impl Rewrite for HotCold {
-    fn restart(&mut self) {}
-
     fn push(&mut self, record: &Record, out: &mut Vec<Record>) {
         if record.op != Op::Write {
             return out.push(*record);
@@ -72,8 +70,6 @@ impl Rewrite for HotCold {
         let units = self.units;
         units.divide(record, |unit| self.class_of(unit), out);
     }
-
-    fn finish(&mut self, _: &mut Vec<Record>) {}
 }
 
 #[cfg(test)]

@@ -37,14 +37,14 @@ const HELD_MAX: usize = 1 << 16;
 pub(super) trait Rewrite {
     /// Prepares for another pass over the trace. [`Rewrite::finish`] was called before, so
     /// no record is held.
-    fn restart(&mut self);
+    fn restart(&mut self) {}
 
     /// Receives the next record, and appends the records that are ready to `out`, in the
     /// order of their issue times.
     fn push(&mut self, record: &Record, out: &mut Vec<Record>);
 
     /// Ends the pass: appends all records that are still held to `out`.
-    fn finish(&mut self, out: &mut Vec<Record>);
+    fn finish(&mut self, _out: &mut Vec<Record>) {}
 }
 
 /// A source whose records pass through a [`Rewrite`].
@@ -125,34 +125,15 @@ impl<A: Rewrite, B: Rewrite> Rewrite for Chain<A, B> {
     }
 }
 
-/// Removes all discards.
-pub(super) struct NoDiscards;
+/// Removes all requests of an operation.
+pub(super) struct Without(pub(super) Op);
 
-impl Rewrite for NoDiscards {
-    fn restart(&mut self) {}
-
+impl Rewrite for Without {
     fn push(&mut self, record: &Record, out: &mut Vec<Record>) {
-        if record.op != Op::Discard {
+        if record.op != self.0 {
             out.push(*record);
         }
     }
-
-    fn finish(&mut self, _: &mut Vec<Record>) {}
-}
-
-/// Removes all reads.
-pub(super) struct NoReads;
-
-impl Rewrite for NoReads {
-    fn restart(&mut self) {}
-
-    fn push(&mut self, record: &Record, out: &mut Vec<Record>) {
-        if record.op != Op::Read {
-            out.push(*record);
-        }
-    }
-
-    fn finish(&mut self, _: &mut Vec<Record>) {}
 }
 
 /// `record` with another issue time and the same latency.

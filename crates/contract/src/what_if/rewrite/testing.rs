@@ -6,7 +6,7 @@
 //! `@` after the stream is followed by an inode number. Offsets and lengths can have
 //! fractions: `.5` is half a KiB.
 
-use prism_trace::{Flags, Op, Record, Source, VecSource};
+use prism_trace::{Flags, Op, Record, Source, VecSource, each_record};
 
 use super::{Rewrite, Rewritten};
 
@@ -72,15 +72,9 @@ pub(super) fn text(records: &[Record]) -> String {
 
 /// All records of one pass.
 pub(super) fn pass(source: &mut dyn Source) -> Vec<Record> {
-    let (mut all, mut batch) = (Vec::new(), Vec::new());
-    source.rewind().unwrap();
-    loop {
-        source.next_batch(&mut batch).unwrap();
-        if batch.is_empty() {
-            return all;
-        }
-        all.extend_from_slice(&batch);
-    }
+    let mut all = Vec::new();
+    each_record(source, |record| all.push(*record)).unwrap();
+    all
 }
 
 /// Checks that `rewrite` turns `trace` into `expected`, in each of two passes.

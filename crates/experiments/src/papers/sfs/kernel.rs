@@ -2,7 +2,7 @@
 //! what that costs below them. `docs/design/sfs.md` has the set-up.
 
 use prism_base::Bytes;
-use prism_trace::{Op, Record, Source, SourceError, Symbols};
+use prism_trace::{Op, Record, Source, SourceError, Symbols, each_record};
 use prism_workload::overwrites::{AGEING, CAPACITY, MEASURED, UTILIZATION, Workload};
 
 use super::files::{SEGMENTS, blocks_per_segment};
@@ -119,20 +119,14 @@ struct Requests {
 
 impl Requests {
     fn of(source: &mut dyn Source, symbols: &Symbols) -> Result<Self, SourceError> {
-        let (mut found, mut batch, mut is_over) = (Self::default(), Vec::new(), false);
+        let (mut found, mut is_over) = (Self::default(), false);
         let phase = symbols.get(PHASE);
-        source.rewind()?;
-        loop {
-            source.next_batch(&mut batch)?;
-            if batch.is_empty() {
-                return Ok(found);
-            }
-            for record in &batch {
-                let is_measured = Some(record.phase) == phase;
-                is_over |= !is_measured && !found.measured.is_empty();
-                found.add(record, is_measured, is_over);
-            }
-        }
+        each_record(source, |record| {
+            let is_measured = Some(record.phase) == phase;
+            is_over |= !is_measured && !found.measured.is_empty();
+            found.add(record, is_measured, is_over);
+        })?;
+        Ok(found)
     }
 
     fn add(&mut self, record: &Record, is_measured: bool, is_over: bool) {

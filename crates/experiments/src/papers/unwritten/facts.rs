@@ -2,7 +2,7 @@
 
 use prism_base::Bytes;
 use prism_contract::rules::{Findings, Ranges, Rule, Rules, SEGMENT, Side, Subject};
-use prism_trace::{Op, Record, Source, SourceError, Symbols};
+use prism_trace::{Op, Record, Source, SourceError, Symbols, each_record};
 
 use super::Pair;
 use super::figure1::Figure1;
@@ -229,21 +229,14 @@ pub fn observe(
     };
     let mut rules = Rules::new(subject, Ranges::new(Vec::new(), device.0));
     let mut writes = Writes::default();
-    let (mut moving, mut batch) = (Vec::new(), Vec::new());
-    source.rewind()?;
-    loop {
-        source.next_batch(&mut batch)?;
-        if batch.is_empty() {
-            break;
+    let mut moving = Vec::new();
+    each_record(source, |record| {
+        rules.add(record);
+        writes.add(record);
+        if matches!(record.op, Op::Read | Op::Write) {
+            moving.push(*record);
         }
-        for record in &batch {
-            rules.add(record);
-            writes.add(record);
-            if matches!(record.op, Op::Read | Op::Write) {
-                moving.push(*record);
-            }
-        }
-    }
+    })?;
     later.iter().for_each(|record| rules.after(record));
     let findings = rules.finish(symbols);
     let facts = Facts::of(pair, &findings, later.len() as u64, &writes, device);
