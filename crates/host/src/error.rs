@@ -24,7 +24,8 @@ pub enum HostError {
         /// The folder.
         file: String,
     },
-    /// The content of a file is not what was expected.
+    /// The content of a file is not what was expected, or several files cannot be one trace, or a
+    /// build without Parquet is given a Parquet file.
     #[error("{file}: {what}")]
     Content {
         /// The file.
@@ -113,14 +114,6 @@ pub enum HostError {
         /// What is wrong with it.
         error: TraceError,
     },
-    /// Several files are given that cannot be one trace.
-    #[error("{file}: {what}")]
-    Mixed {
-        /// The file that does not fit.
-        file: String,
-        /// Why, and what to do.
-        what: String,
-    },
     /// A size of logical blocks is given for a trace that does not need it.
     #[error(
         "{file}: this trace contains offsets and sizes in bytes; leave out --block-size, which is \
@@ -130,57 +123,17 @@ pub enum HostError {
         /// The file.
         file: String,
     },
-    /// The trace has no phase of that name.
-    #[error("{file}: there is no phase {name:?} in the trace; {}", known_names("phases", known))]
-    UnknownPhase {
+    /// The trace has no phase or device of that name.
+    #[error("{file}: there is no {kind} {name:?} in the trace; {}", known_names(kind, known))]
+    UnknownName {
         /// The trace.
         file: String,
+        /// `phase` or `device`.
+        kind: &'static str,
         /// The name that was asked for.
         name: String,
         /// The names there are.
         known: Vec<String>,
-    },
-    /// The trace has no device of that name.
-    #[error("{file}: there is no device {name:?} in the trace; {}", known_names("devices", known))]
-    UnknownDevice {
-        /// The trace.
-        file: String,
-        /// The name that was asked for.
-        name: String,
-        /// The names there are.
-        known: Vec<String>,
-    },
-    /// A Parquet file that is damaged, or is not a trace, or any in a build without Parquet.
-    #[error("{file}: {what}")]
-    Parquet {
-        /// The file.
-        file: String,
-        /// What is wrong and what to do.
-        what: String,
-    },
-    /// A file that is not a snapshot of a drive.
-    #[error("{file}: {what}")]
-    State {
-        /// The file.
-        file: String,
-        /// What is wrong and what to do.
-        what: String,
-    },
-    /// A file that is neither a layout of a file system nor an image of one.
-    #[error("{file}: {what}")]
-    Layout {
-        /// The file.
-        file: String,
-        /// What is wrong and what to do.
-        what: String,
-    },
-    /// Rows of an unfinished computation that cannot be used.
-    #[error("{file}: {what}")]
-    Rows {
-        /// The file.
-        file: String,
-        /// What is wrong and what to do.
-        what: String,
     },
     /// The temporary file of a long trace cannot be written or read.
     #[error(
@@ -219,6 +172,11 @@ pub enum HostError {
 }
 
 impl HostError {
+    /// The error of a file whose content is not what was expected: what is wrong, and what to do.
+    pub(crate) fn content(file: &str, what: impl Into<String>) -> Self {
+        Self::Content { file: file.to_owned(), what: what.into() }
+    }
+
     /// Whether the reader of the output closed it (`prism ... | head`), which needs no message.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
@@ -267,15 +225,15 @@ fn write_failure(error: &io::Error) -> String {
 /// Names listed in a message; more would push its beginning off the screen.
 const NAMES_SHOWN: usize = 20;
 
-fn known_names(what: &str, known: &[String]) -> String {
+fn known_names(kind: &str, known: &[String]) -> String {
     if known.is_empty() {
-        return format!("it names no {what}");
+        return format!("it names no {kind}s");
     }
     let mut list = known.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(" ");
     if known.len() > NAMES_SHOWN {
         list.push_str(&format!(" and {} more", known.len() - NAMES_SHOWN));
     }
-    format!("its {what} are: {list}")
+    format!("its {kind}s are: {list}")
 }
 
 #[cfg(test)]
@@ -302,10 +260,15 @@ mod tests {
         );
         let known = |count: usize| (0..count).map(|i| format!("p{i}")).collect::<Vec<_>>();
         check(
-            HostError::UnknownPhase { file: "t".into(), name: "x".into(), known: known(2) },
+            HostError::UnknownName {
+                file: "t".into(),
+                kind: "phase",
+                name: "x".into(),
+                known: known(2),
+            },
             "t: there is no phase \"x\" in the trace; its phases are: p0 p1",
         );
-        assert!(known_names("devices", &known(21)).ends_with("p19 and 1 more"));
-        assert_eq!(known_names("devices", &[]), "it names no devices");
+        assert!(known_names("device", &known(21)).ends_with("p19 and 1 more"));
+        assert_eq!(known_names("device", &[]), "it names no devices");
     }
 }

@@ -101,9 +101,8 @@ pub fn pieces(
     loop {
         let bytes = input.read_full(&mut buffer).map_err(|error| input.explain(error, count))?;
         count = take(&buffer[..bytes], bytes == 0).map_err(|what| {
-            let file = input.name().to_owned();
             // What is unpacked from damaged data is nonsense; the checksum is behind it.
-            input.damage(count).unwrap_or(HostError::Content { file, what })
+            input.damage(count).unwrap_or_else(|| HostError::content(input.name(), what))
         })?;
         progress.reached(input.taken());
         if bytes == 0 {

@@ -21,7 +21,7 @@ const TEXT_BYTES_MAX: u64 = 256 << 20;
 ///
 /// # Errors
 /// [`HostError::Open`], [`HostError::Directory`], [`HostError::Empty`] or [`HostError::Read`]
-/// if it cannot be read, [`HostError::Layout`] if it is not a layout and not a known file
+/// if it cannot be read, [`HostError::Content`] if it is not a layout and not a known file
 /// system.
 pub fn load_layout(path: &Path) -> Result<FsLayout, HostError> {
     let name = path.display().to_string();
@@ -36,7 +36,7 @@ pub fn load_layout(path: &Path) -> Result<FsLayout, HostError> {
     if head.is_empty() {
         return Err(HostError::Empty { file: name });
     }
-    let wrong = |what: String| HostError::Layout { file: name.clone(), what };
+    let wrong = |what: String| HostError::Content { file: name.clone(), what };
     if !is_text(&head) {
         let probed = FsLayout::probe(&mut |at, buffer| read_at(&file, at, buffer));
         let mut layout = probed.map_err(|error| wrong(error.to_string()))?;

@@ -103,8 +103,8 @@ pub fn digest(path: &Path) -> Result<String, HostError> {
         let name = || path.display().to_string();
         let file = File::open(&path).map_err(|source| HostError::Open { file: name(), source })?;
         if file.metadata().is_ok_and(|meta| !meta.is_file()) {
-            let what = "this is no regular file; name one that can be read again".into();
-            return Err(HostError::Mixed { file: name(), what });
+            let what = "this is no regular file; name one that can be read again";
+            return Err(HostError::content(&name(), what));
         }
         let (mut file, mut bytes, mut byte) = (file, vec![0; FEED_BYTES], 0);
         loop {
@@ -130,9 +130,8 @@ fn files_of(paths: &[PathBuf]) -> Result<Vec<PathBuf>, HostError> {
     let mut files = Vec::new();
     for (place, path) in paths.iter().enumerate() {
         if paths[..place].iter().any(|other| same(other) == same(path)) {
-            let file = path.display().to_string();
-            let what = "this file is named twice; name each file of the trace once".into();
-            return Err(HostError::Mixed { file, what });
+            let what = "this file is named twice; name each file of the trace once";
+            return Err(HostError::content(&path.display().to_string(), what));
         }
         // Several files of a blktrace recording may be named, and each means all of them.
         for file in expand(path) {
@@ -186,21 +185,20 @@ fn load_parquet<'a>(
     mut files: Vec<Opened>,
     progress: &Progress,
 ) -> Result<Loaded<'a>, HostError> {
-    let second = files.get(1).map(|other| other.input.name().to_owned());
-    if let Some(file) = second {
-        let what = "a Parquet trace is one file; name one at a time".into();
-        return Err(HostError::Mixed { file, what });
+    if let Some(second) = files.get(1) {
+        let what = "a Parquet trace is one file; name one at a time";
+        return Err(HostError::content(second.input.name(), what));
     }
     let input = files.remove(0).input;
     let name = input.name().to_owned();
     if spec.format.is_some() || spec.map.is_some() || spec.blkparse_format.is_some() {
         let what = "this is a Parquet trace, which needs no --format, --map or \
                     --blkparse-format; leave it out";
-        return Err(HostError::Parquet { file: name, what: what.into() });
+        return Err(HostError::content(&name, what));
     }
     if spec.disorder.is_some() {
         let what = "this is a Parquet trace, whose requests are in order; leave out --disorder";
-        return Err(HostError::Parquet { file: name, what: what.into() });
+        return Err(HostError::content(&name, what));
     }
     if spec.nvme_block.is_some() {
         return Err(HostError::BlockSizeKnown { file: name });
@@ -228,10 +226,9 @@ fn load_bytes<'a>(
 ) -> Result<Loaded<'a>, HostError> {
     let format = format_of(spec, &files)?;
     if let Some(second) = files.get(1).filter(|_| !format.joins_files()) {
-        let file = second.input.name().to_owned();
         let what =
             format!("a trace of the format {} is one file; name one at a time", format.name());
-        return Err(HostError::Mixed { file, what });
+        return Err(HostError::content(second.input.name(), what));
     }
     let map_toml = match &spec.map {
         Some(path) => Some(read_text(path)?),
@@ -298,7 +295,7 @@ fn format_of(spec: &LoadSpec, files: &[Opened]) -> Result<Format, HostError> {
                 format.name(),
                 first.map_or("", Format::name),
             );
-            return Err(HostError::Mixed { file: name(), what });
+            return Err(HostError::content(file.input.name(), what));
         }
     }
     Ok(first.expect("a trace has at least one file"))
@@ -553,7 +550,12 @@ impl<'a> Keep<'a> {
         symbols: &Symbols,
         facts: &TraceFacts,
     ) -> Result<(), HostError> {
-        let file = || file.to_owned();
+        let check = |kind, name: &str, known: Vec<String>| {
+            if known.iter().any(|other| other == name) {
+                return Ok(());
+            }
+            Err(HostError::UnknownName { file: file.to_owned(), kind, name: name.into(), known })
+        };
         if let Some(name) = self.phase.name {
             let mut known = facts.phase_names();
             for other in self.phases.names(symbols) {
@@ -561,15 +563,10 @@ impl<'a> Keep<'a> {
                     known.push(other);
                 }
             }
-            if !known.iter().any(|other| other == name) {
-                return Err(HostError::UnknownPhase { file: file(), name: name.into(), known });
-            }
+            check("phase", name, known)?;
         }
         if let Some(name) = self.source.name {
-            let known = self.devices.names(symbols);
-            if !known.iter().any(|other| other == name) {
-                return Err(HostError::UnknownDevice { file: file(), name: name.into(), known });
-            }
+            check("device", name, self.devices.names(symbols))?;
         }
         Ok(())
     }

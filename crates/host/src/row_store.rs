@@ -57,7 +57,7 @@ impl RowStore {
     /// whole computation, these are the rows of all files of the folder.
     ///
     /// # Errors
-    /// [`HostError::Rows`] if rows are of other inputs, or another process writes them; other
+    /// [`HostError::Content`] if rows are of other inputs, or another process writes them; other
     /// [`HostError`] if a file cannot be read or written.
     pub fn open(spec: RowStoreSpec<'_>) -> Result<(Self, Vec<String>), HostError> {
         let folder = folder(spec.output);
@@ -134,8 +134,8 @@ impl RowStore {
     /// Removes the rows of a part that an earlier process kept; of all parts, if there is only one.
     ///
     /// # Errors
-    /// [`HostError::Rows`] if another process writes them, [`HostError::Write`] if they cannot be
-    /// removed.
+    /// [`HostError::Content`] if another process writes them, [`HostError::Write`] if they cannot
+    /// be removed.
     pub fn discard(output: &Path, part: (u64, u64)) -> Result<(), HostError> {
         let folder = folder(output);
         if !folder.exists() {
@@ -186,10 +186,10 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, HostError> {
 
 fn lock(file: &File, operation: FlockOperation, name: &str) -> Result<(), HostError> {
     match flock(file, operation) {
-        Err(Errno::WOULDBLOCK) => Err(HostError::Rows {
-            file: name.to_owned(),
-            what: "another process writes these rows: wait for it, or choose another output".into(),
-        }),
+        Err(Errno::WOULDBLOCK) => Err(HostError::content(
+            name,
+            "another process writes these rows: wait for it, or choose another output",
+        )),
         // Some network file systems have no locks; then the user has to take care.
         _ => Ok(()),
     }
@@ -221,15 +221,13 @@ fn read(mut file: &File, name: &str, inputs: &str) -> Result<Content, HostError>
         // There is nothing to lose.
         return Ok(Content { rows: Vec::new(), bytes: 0 });
     }
-    Err(HostError::Rows {
-        file: name.to_owned(),
-        what: format!(
-            "its {} rows are of other inputs: the file of the sweep, a file that it names, or the \
-             version of Prism has changed; undo that, choose another output, or discard the rows \
-             with --restart",
-            content.rows.len()
-        ),
-    })
+    let what = format!(
+        "its {} rows are of other inputs: the file of the sweep, a file that it names, or the \
+         version of Prism has changed; undo that, choose another output, or discard the rows with \
+         --restart",
+        content.rows.len()
+    );
+    Err(HostError::content(name, what))
 }
 
 /// The text of a whole line with the right checksum.

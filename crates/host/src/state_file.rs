@@ -28,14 +28,14 @@ pub fn write_state(path: &Path, state: &[u8]) -> Result<(), HostError> {
 /// Reads back what [`write_state`] wrote.
 ///
 /// # Errors
-/// [`HostError::Open`] if there is no such file, [`HostError::State`] if it cannot be
+/// [`HostError::Open`] if there is no such file, [`HostError::Content`] if it cannot be
 /// decompressed.
 pub fn read_state(path: &Path) -> Result<Vec<u8>, HostError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|source| HostError::Open { file: name.clone(), source })?;
-    let damaged = |error: std::io::Error| HostError::State {
-        file: name.clone(),
-        what: format!("it is not a complete snapshot ({error}); save it again"),
+    let damaged = |error: std::io::Error| {
+        let what = format!("it is not a complete snapshot ({error}); save it again");
+        HostError::content(&name, what)
     };
     let mut state = Vec::new();
     let mut unpacked = zstd::Decoder::new(file).map_err(damaged)?;

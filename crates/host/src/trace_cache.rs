@@ -33,10 +33,9 @@ impl TraceCache {
             None => {
                 for path in &spec.paths {
                     if digest(path)? != wanted {
-                        let file = path.display().to_string();
                         let what =
                             "the file has changed since the sweep was planned; begin it again";
-                        return Err(HostError::Content { file, what: what.into() });
+                        return Err(HostError::content(&path.display().to_string(), what));
                     }
                 }
                 (spec.clone(), wanted.to_owned(), load_trace(spec, &Progress::hidden())?)

@@ -13,7 +13,7 @@ use crate::error::HostError;
 /// Whether this build can read and write the Parquet file `file`.
 ///
 /// # Errors
-/// Always [`HostError::Parquet`].
+/// Always [`HostError::Content`].
 pub fn is_there(file: &str) -> Result<(), HostError> {
     Err(refused(file))
 }
@@ -21,7 +21,7 @@ pub fn is_there(file: &str) -> Result<(), HostError> {
 fn refused(file: &str) -> HostError {
     let what = "this program was built without Parquet; to build all of it, run `cargo build \
                 --release`";
-    HostError::Parquet { file: file.to_owned(), what: what.to_owned() }
+    HostError::content(file, what)
 }
 
 /// A reader of records, of which this build has none.
@@ -31,7 +31,7 @@ impl ParquetReader {
     /// Opens `_file`, called `name` in messages.
     ///
     /// # Errors
-    /// Always [`HostError::Parquet`].
+    /// Always [`HostError::Content`].
     pub fn open(_file: File, name: &str) -> Result<Self, HostError> {
         Err(refused(name))
     }
@@ -64,7 +64,7 @@ impl RequestsWriter {
     /// Writes to `out` the requests whose names are in `_symbols`.
     ///
     /// # Errors
-    /// Always [`HostError::Parquet`].
+    /// Always [`HostError::Content`].
     pub fn create(out: OutputFile, _symbols: Symbols) -> Result<Self, HostError> {
         Err(refused(out.name()))
     }
@@ -89,7 +89,7 @@ impl RequestsWriter {
 /// Writes every record of `_source` to `out`.
 ///
 /// # Errors
-/// Always [`HostError::Parquet`].
+/// Always [`HostError::Content`].
 pub fn write(
     out: &mut OutputFile,
     _source: &mut dyn Source,

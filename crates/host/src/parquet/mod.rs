@@ -31,7 +31,7 @@ use crate::error::HostError;
 /// Whether this build can read and write the Parquet file `_file`.
 ///
 /// # Errors
-/// None; [`HostError::Parquet`] in builds without Parquet.
+/// None; [`HostError::Content`] in builds without Parquet.
 pub fn is_there(_file: &str) -> Result<(), HostError> {
     Ok(())
 }

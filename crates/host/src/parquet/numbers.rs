@@ -62,7 +62,7 @@ impl NumbersReader {
     /// Opens `file`, called `name` in messages.
     ///
     /// # Errors
-    /// [`HostError::Parquet`] if it is damaged, or has a compression that cannot be unpacked.
+    /// [`HostError::Content`] if it is damaged, or has a compression that cannot be unpacked.
     pub fn open(file: File, name: &str) -> Result<Self, HostError> {
         let file = guarded(|| SerializedFileReader::new(file))
             .unwrap_or_else(inconsistent)
@@ -98,7 +98,7 @@ impl NumbersReader {
     /// Reads these columns from now on, by their places.
     ///
     /// # Errors
-    /// [`HostError::Parquet`] for a column without numbers.
+    /// [`HostError::Content`] for a column without numbers.
     pub fn choose(&mut self, places: &[usize]) -> Result<(), HostError> {
         for &place in places {
             let column = self.schema().nth(place).expect("the place is one of the names");
@@ -130,7 +130,7 @@ impl NumbersReader {
     /// chosen; leaves it empty at the end.
     ///
     /// # Errors
-    /// [`HostError::Parquet`] if the file is damaged, or a row has no number.
+    /// [`HostError::Content`] if the file is damaged, or a row has no number.
     pub fn next_batch(&mut self, batch: &mut Vec<Number>) -> Result<(), HostError> {
         batch.clear();
         let read = guarded(|| self.read_batch(batch));
@@ -179,7 +179,7 @@ impl NumbersReader {
     }
 
     fn wrong(&self, what: &str) -> HostError {
-        HostError::Parquet { file: self.name.clone(), what: what.to_owned() }
+        HostError::content(&self.name, what)
     }
 }
 
@@ -212,7 +212,7 @@ fn is_unsigned(column: &ColumnDescriptor) -> bool {
 
 fn damaged(name: &str, error: &ParquetError) -> HostError {
     let what = format!("the Parquet file is damaged or incomplete ({error}); write it again");
-    HostError::Parquet { file: name.to_owned(), what }
+    HostError::content(name, what)
 }
 
 /// A column of one row group.

@@ -35,7 +35,7 @@ impl ParquetReader {
     /// Opens `file`, called `name` in messages.
     ///
     /// # Errors
-    /// [`HostError::Parquet`] if it is damaged, is not a trace, or has a newer version.
+    /// [`HostError::Content`] if it is damaged, is not a trace, or has a newer version.
     pub fn open(file: File, name: &str) -> Result<Self, HostError> {
         let file = guarded(|| SerializedFileReader::new(file))
             .unwrap_or_else(inconsistent)
@@ -72,7 +72,7 @@ impl ParquetReader {
     /// `symbols`; leaves it empty at the end.
     ///
     /// # Errors
-    /// [`HostError::Parquet`] if the file is damaged.
+    /// [`HostError::Content`] if the file is damaged.
     pub fn next_batch(
         &mut self,
         symbols: &mut Symbols,
@@ -167,7 +167,7 @@ fn meta(name: &str, file: &SerializedFileReader<File>) -> Result<Meta, HostError
                 "it has version {version} of the store, this program knows {VERSION}; use a newer \
                  prism"
             );
-            return Err(HostError::Parquet { file: name.to_owned(), what });
+            return Err(HostError::content(name, what));
         }
         _ => {}
     }
@@ -189,7 +189,7 @@ pub(super) fn check_compression(
                 "this Parquet file is compressed with {codec}, which cannot be read; write it \
                  again with zstd, as pyarrow's write_table(..., compression=\"zstd\") does"
             );
-            Err(HostError::Parquet { file: name.to_owned(), what })
+            Err(HostError::content(name, what))
         }
     }
 }
@@ -364,10 +364,10 @@ fn damaged(name: &str, error: &ParquetError) -> HostError {
         "the Parquet file is damaged or incomplete ({error}); copy it again, or convert the trace \
          again"
     );
-    HostError::Parquet { file: name.to_owned(), what }
+    HostError::content(name, what)
 }
 
 fn not_a_trace(name: &str, what: &str) -> HostError {
     let what = format!("this Parquet file cannot be used: {what}; convert the trace again");
-    HostError::Parquet { file: name.to_owned(), what }
+    HostError::content(name, what)
 }
