@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
 use crate::common::lab::{
-    self, FIRMWARE, READ, UNIT, channel, filled, lab, link, one, request, serve, times,
+    self, FIRMWARE, READ, UNIT, channel, faultless, filled, lab, link, one, request, serve, times,
 };
 use prism_base::{Bytes, Nanos};
 use prism_nand::{Cause, Nand};
@@ -14,13 +14,7 @@ use prism_ssd::{Drive, DriveSpec, HostOp, Status};
 /// The drive of [`lab`] with a fault model in which nothing fails.
 fn ageing() -> DriveSpec {
     let mut device = lab();
-    let mut faults = FaultSpec::of_kind("tlc");
-    faults.factory_bad = Some(0.0);
-    faults.program_failure = Some(0.0);
-    faults.erase_failure = Some(0.0);
-    faults.page_factors = Some(vec![1.0]);
-    (faults.rber_fresh, faults.rber_wear, faults.rber_year) = (Some(0.0), Some(0.0), Some(0.0));
-    device.faults = Some(faults);
+    device.faults = Some(FaultSpec { page_factors: Some(vec![1.0]), ..faultless("tlc") });
     device
 }
 
@@ -135,7 +129,6 @@ fn a_worn_out_drive_is_read_only_and_keeps_its_data() {
     device.drive.write_cache = WriteCache::WriteBack;
     device.drive.capacity = Bytes(400 * UNIT);
     spec(&mut device).erase_failure = Some(0.02);
-    spec(&mut device).erase_exponent = Some(0.0);
     let nand = Nand::with_content(device.geometry());
     let mut drive = Drive::with_nand(device.clone(), nand, 3).unwrap();
     let spare_at_first = drive.health().unwrap().spare_blocks;
@@ -185,7 +178,6 @@ fn more_spare_lasts_longer_and_a_seed_repeats() {
         let mut device = ageing();
         device.drive.capacity = Bytes(capacity * UNIT);
         spec(&mut device).program_failure = Some(0.002);
-        spec(&mut device).program_exponent = Some(0.0);
         let mut drive = Drive::new(device, seed).unwrap();
         let mut unit = 0;
         while one(&mut drive, HostOp::Write, unit % capacity).status == Status::Done {

@@ -7,24 +7,12 @@ use prism_nand::Cause;
 use prism_ssd::spec::{FaultSpec, SlcUsage};
 use prism_ssd::{DriveSpec, HostOp, Status};
 
-/// Cells of `kind` in which nothing fails.
-fn without_failures(kind: &str) -> FaultSpec {
-    let mut faults = FaultSpec::of_kind(kind);
-    faults.factory_bad = Some(0.0);
-    faults.program_failure = Some(0.0);
-    faults.erase_failure = Some(0.0);
-    faults.erase_exponent = Some(0.0);
-    faults.program_exponent = Some(0.0);
-    (faults.rber_fresh, faults.rber_wear, faults.rber_year) = (Some(0.0), Some(0.0), Some(0.0));
-    faults
-}
-
 /// The drive with SLC and other blocks; `change` sets the faults of the SLC blocks.
 fn ageing(usage: SlcUsage, change: impl FnOnce(&mut FaultSpec)) -> DriveSpec {
     let mut device = tiers(usage);
-    let mut slc = without_failures("slc");
+    let mut slc = faultless("slc");
     change(&mut slc);
-    device.faults = Some(FaultSpec { slc: Some(Box::new(slc)), ..without_failures("mlc") });
+    device.faults = Some(FaultSpec { slc: Some(Box::new(slc)), ..faultless("mlc") });
     device
 }
 

@@ -1,6 +1,7 @@
 //! Effects of faults on a zoned drive, each by itself: program failures, erase failures with and
 //! without a spare block, and the read-only state.
 
+use crate::common::lab::faultless;
 use crate::common::zoned::{
     self, CAPACITY_UNITS, UNIT, ZONE_UNITS, ZONES, finish_all, request, serve, try_serve,
 };
@@ -13,13 +14,11 @@ use prism_testkit::{all_seeds, seeds};
 /// probabilities.
 fn ageing(members: u32, program: f64, erase: f64) -> DriveSpec {
     let mut device = zoned::device(members);
-    let mut faults = FaultSpec::of_kind("tlc");
-    faults.factory_bad = Some(0.0);
-    faults.program_failure = Some(program);
-    faults.erase_failure = Some(erase);
-    (faults.program_exponent, faults.erase_exponent) = (Some(0.0), Some(0.0));
-    (faults.rber_fresh, faults.rber_wear, faults.rber_year) = (Some(0.0), Some(0.0), Some(0.0));
-    device.faults = Some(faults);
+    device.faults = Some(FaultSpec {
+        program_failure: Some(program),
+        erase_failure: Some(erase),
+        ..faultless("tlc")
+    });
     device
 }
 

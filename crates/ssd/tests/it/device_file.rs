@@ -7,18 +7,47 @@ use prism_ssd::DriveSpec;
 
 const DOCUMENT: &str = include_str!("../../../../docs/spec/device-file.md");
 
-fn example() -> &'static str {
-    let start = DOCUMENT.find("```toml\n").expect("the document has an example") + 8;
-    let length = DOCUMENT[start..].find("```").expect("the example ends");
+/// The code block of the document that begins with `fence`.
+fn part(fence: &str) -> &'static str {
+    let start = DOCUMENT.find(fence).expect("the document has the part") + fence.len();
+    let length = DOCUMENT[start..].find("```").expect("it ends");
     &DOCUMENT[start..start + length]
+}
+
+fn example() -> &'static str {
+    part("```toml\n")
 }
 
 /// The example with the document's `[faults]`.
 fn aged_example() -> String {
-    let fence = "```toml faults\n";
-    let start = DOCUMENT.find(fence).expect("the document has faults") + fence.len();
-    let length = DOCUMENT[start..].find("```").expect("they end");
-    format!("{}\n[faults]\n{}", example(), &DOCUMENT[start..start + length])
+    format!("{}\n[faults]\n{}", example(), part("```toml faults\n"))
+}
+
+/// The example with the FTL that begins with `fence` and power-loss protection.
+fn example_with_ftl(fence: &str) -> String {
+    let example = example();
+    let ftl = example.find("[ftl]\n").expect("an FTL") + 6;
+    let drive = example.find("\n[drive]").expect("a drive");
+    let text = [&example[..ftl], part(fence), &example[drive..]].concat();
+    text.replace("power_loss_protection = false", "power_loss_protection = true")
+}
+
+/// The error of the device file `text` with `from` replaced by `to`.
+fn refused(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "{from}");
+    DriveSpec::from_toml(&text.replace(from, to)).unwrap_err().to_string()
+}
+
+/// Checks that `text` needs each of `fields`, the error of which `missing` has, and that the
+/// example, which has another mapping, refuses them.
+fn belong_to_the_mapping(text: &str, fields: [&str; 3], missing: impl Fn(&str) -> String) {
+    for field in fields {
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
+        let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
+        assert!(refused(text, &format!("{line}\n"), "").contains(&missing(field)));
+        let page = refused(example(), "[ftl]", &format!("[ftl]\n{line}"));
+        assert!(page.contains(&format!("ftl.{field}")), "{page}");
+    }
 }
 
 #[test]
@@ -112,13 +141,6 @@ fn a_field_without_a_default_is_required() {
     }
 }
 
-/// A code block of the document that is not a complete device file.
-fn part(fence: &str) -> &'static str {
-    let start = DOCUMENT.find(fence).expect("the document has the part") + fence.len();
-    let length = DOCUMENT[start..].find("```").expect("it ends");
-    &DOCUMENT[start..start + length]
-}
-
 #[test]
 fn ranges_are_described_and_read() {
     let with = |range: &str| {
@@ -151,35 +173,15 @@ fn ranges_are_described_and_read() {
     }
 }
 
-/// The example with the FTL of the hybrid mapping.
-fn hybrid_example() -> String {
-    let own = part("```toml hybrid\n");
-    let example = example();
-    let ftl = example.find("[ftl]\n").expect("an FTL") + 6;
-    let drive = example.find("\n[drive]").expect("a drive");
-    let text = [&example[..ftl], own, &example[drive..]].concat();
-    text.replace("power_loss_protection = false", "power_loss_protection = true")
-}
-
 #[test]
 fn the_hybrid_fields_are_described_and_required() {
-    let text = hybrid_example();
+    let text = example_with_ftl("```toml hybrid\n");
     let device = DriveSpec::from_toml(&text).unwrap();
     assert_eq!(device.usable_units(), 4095 * 2048, "all blocks but one");
-    let message = |from: &str, to: &str| {
-        assert!(text.contains(from), "{from}");
-        DriveSpec::from_toml(&text.replace(from, to)).unwrap_err().to_string()
-    };
-    for field in ["group_blocks", "group_log_blocks", "log_share"] {
-        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
-        let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
-        assert!(message(&format!("{line}\n"), "").contains(&format!("ftl.{field} = nothing")));
-        let page = example().replace("[ftl]", &format!("[ftl]\n{line}"));
-        let refused = DriveSpec::from_toml(&page).unwrap_err().to_string();
-        assert!(refused.contains(&format!("ftl.{field}")), "{refused}");
-    }
+    let fields = ["group_blocks", "group_log_blocks", "log_share"];
+    belong_to_the_mapping(&text, fields, |field| format!("ftl.{field} = nothing"));
     let check = |from: &str, to: &str, expected: &str| {
-        let message = message(from, to);
+        let message = refused(&text, from, to);
         assert!(message.contains(expected), "{message}");
     };
     check("victim = \"fifo\"", "victim = \"random\"", "random does not combine");
@@ -204,39 +206,16 @@ fn every_victim_policy_is_described_and_read() {
     }
 }
 
-/// The example with the FTL of a zoned drive.
-fn zoned_example() -> String {
-    let fence = "```toml zoned\n";
-    let start = DOCUMENT.find(fence).expect("the document has the section") + fence.len();
-    let length = DOCUMENT[start..].find("```").expect("it ends");
-    let example = example();
-    let ftl = example.find("[ftl]\n").expect("an FTL") + 6;
-    let drive = example.find("\n[drive]").expect("a drive");
-    let text = [&example[..ftl], &DOCUMENT[start..start + length], &example[drive..]];
-    let text =
-        text.concat().replace("power_loss_protection = false", "power_loss_protection = true");
-    text.replace("capacity = \"28GiB\"", "capacity = \"56GiB\"")
-}
-
 #[test]
 fn the_zone_fields_are_described_and_required() {
-    let text = zoned_example();
+    let text = example_with_ftl("```toml zoned\n");
+    let text = text.replace("capacity = \"28GiB\"", "capacity = \"56GiB\"");
     let shape = DriveSpec::from_toml(&text).unwrap().zone_shape().unwrap();
     assert_eq!((shape.count, shape.size, shape.capacity), (3584, 16 << 20, 8 << 20));
-    let message = |from: &str, to: &str| {
-        assert!(text.contains(from), "{from}");
-        DriveSpec::from_toml(&text.replace(from, to)).unwrap_err().to_string()
-    };
-    for field in ["zone_size", "max_open_zones", "max_active_zones"] {
-        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
-        let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
-        assert!(message(&format!("{line}\n"), "").contains("mapping \"zns\" needs"));
-        let page = example().replace("[ftl]", &format!("[ftl]\n{line}"));
-        let refused = DriveSpec::from_toml(&page).unwrap_err().to_string();
-        assert!(refused.contains(&format!("ftl.{field}")), "{refused}");
-    }
+    let fields = ["zone_size", "max_open_zones", "max_active_zones"];
+    belong_to_the_mapping(&text, fields, |_| "mapping \"zns\" needs".into());
     let check = |from: &str, to: &str, expected: &str| {
-        let message = message(from, to);
+        let message = refused(&text, from, to);
         assert!(message.contains(expected), "{message}");
     };
     check("zone_size = \"16MiB\"", "zone_size = \"4MiB\"", "larger zone_size");
@@ -256,10 +235,7 @@ fn the_zone_fields_are_described_and_required() {
 /// The example with the document's `[slc]`, and less capacity.
 #[test]
 fn the_slc_fields_are_described_and_required() {
-    let fence = "```toml slc\n";
-    let start = DOCUMENT.find(fence).expect("the document has the section") + fence.len();
-    let length = DOCUMENT[start..].find("```").expect("it ends");
-    let section = &DOCUMENT[start..start + length];
+    let section = part("```toml slc\n");
     let text = example()
         .replace("capacity = \"28GiB\"", "capacity = \"18GiB\"")
         .replace("[drive]\n", "free_blocks_critical = 3\n\n[drive]\n")
@@ -340,6 +316,6 @@ fn errors_under_faults_name_the_field() {
         DriveSpec::from_toml(&text).unwrap_err().to_string()
     };
     assert!(slc("kind = \"slc\"\n").contains("faults.slc.kind = slc: [faults.slc] is for drives"));
-    let hybrid = format!("{}\n[faults]\nkind = \"tlc\"\n", hybrid_example());
+    let hybrid = example_with_ftl("```toml hybrid\n") + "\n[faults]\nkind = \"tlc\"\n";
     assert!(DriveSpec::from_toml(&hybrid).unwrap().faults.is_some(), "whatever the mapping");
 }

@@ -38,20 +38,7 @@ fn many_cuts(kind: Kind) {
         let Ok(mut harness) = Harness::made(device, seed) else { continue };
         lives += 1;
         harness.fill();
-        for _ in 0..CUTS {
-            let most = match rng.below(10) {
-                0..2 => 1,
-                2..8 => 60,
-                _ => 600,
-            };
-            harness.run(rng.below(most));
-            harness = harness.cut(seed);
-        }
-        harness.fill();
-        harness.come_to_rest();
-        if harness.drive().read_only().is_none() {
-            harness.assert_no_block_is_lost();
-        }
+        let harness = harness.survive(CUTS, 60, seed, &mut rng);
         all.add(&harness.faults());
         read_only += u32::from(harness.drive().read_only().is_some());
     }

@@ -11,15 +11,21 @@ use crate::common::swarm;
 use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::Cause;
-use prism_ssd::DriveSpec;
 use prism_ssd::spec::{SlcUsage, WriteCache};
+use prism_ssd::{Drive, DriveSpec};
 use prism_testkit::{all_seeds, seeds};
 
-#[test]
-fn random_drives_agree_with_a_hash_map() {
-    for seed in seeds(0..500) {
-        let mut rng = Rng::stream(seed, "model.device");
-        let device = swarm::device(&mut rng);
+/// Random requests to a drive of each of `count` seeds, against the model; `seen` gets the drive at
+/// the end.
+fn agree(
+    count: u64,
+    label: &str,
+    draw: impl Fn(&mut Rng, u64) -> DriveSpec,
+    mut seen: impl FnMut(&Drive),
+) {
+    for seed in seeds(0..count) {
+        let mut rng = Rng::stream(seed, label);
+        let device = draw(&mut rng, seed);
         let weights = Weights::drawn(&mut rng);
         let mut model = Model::new(device, weights, seed);
         model.fill();
@@ -27,44 +33,33 @@ fn random_drives_agree_with_a_hash_map() {
             model.run(400);
             model.quiesce();
         }
+        seen(model.drive());
     }
 }
 
 #[test]
+fn random_drives_agree_with_a_hash_map() {
+    agree(500, "model.device", |rng, _| swarm::device(rng), |_| ());
+}
+
+#[test]
 fn random_hybrid_drives_agree_with_a_hash_map() {
-    for seed in seeds(0..500) {
-        let mut rng = Rng::stream(seed, "model.hybrid");
-        let device = swarm::by_block(&mut rng);
-        let weights = Weights::drawn(&mut rng);
-        let mut model = Model::new(device, weights, seed);
-        model.fill();
-        for _ in 0..3 {
-            model.run(400);
-            model.quiesce();
-        }
-    }
+    agree(500, "model.hybrid", |rng, _| swarm::by_block(rng), |_| ());
 }
 
 /// Both uses of SLC blocks.
 #[test]
 fn random_drives_with_two_kinds_of_blocks_agree_with_a_hash_map() {
     let (mut folded, mut cleaned, mut overflowed) = (0, 0, 0);
-    for seed in seeds(0..300) {
-        let mut rng = Rng::stream(seed, "model.tiers");
-        let usage = [SlcUsage::Cache, SlcUsage::Region][(seed % 2) as usize];
-        let device = swarm::tiers(&mut rng, usage);
-        let weights = Weights::drawn(&mut rng);
-        let mut model = Model::new(device, weights, seed);
-        model.fill();
-        for _ in 0..3 {
-            model.run(400);
-            model.quiesce();
-        }
-        let counts = model.drive().flash_counts();
+    let draw = |rng: &mut Rng, seed: u64| {
+        swarm::tiers(rng, [SlcUsage::Cache, SlcUsage::Region][(seed % 2) as usize])
+    };
+    agree(300, "model.tiers", draw, |drive| {
+        let counts = drive.flash_counts();
         folded += u32::from(counts.units[Cause::Fold] > 0);
         cleaned += u32::from(counts.slc_units[Cause::Gc] > 0);
         overflowed += u32::from(counts.slc_overflow > 0);
-    }
+    });
     if all_seeds() {
         let seen = [folded, cleaned, overflowed];
         assert!(seen.iter().all(|&drives| drives > 50), "drives with each operation: {seen:?}");

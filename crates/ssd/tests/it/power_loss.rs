@@ -77,27 +77,14 @@ fn random_cuts_after_every_operation() {
     });
 }
 
-/// Cuts the power many times: mostly after a short time, sometimes during cleaning after a long
-/// one, and sometimes immediately after recovery. Afterwards the drive works, and no block is lost.
-/// Returns the number of cuts.
+/// [`Harness::survive`] of a drive that works afterwards. Returns the number of cuts.
 fn many_cuts(device: DriveSpec, seed: u64, cuts: u64) -> u64 {
     let mut harness = Harness::new(device, seed);
     if seed.is_multiple_of(2) {
         harness.fill();
     }
-    let mut rng = Rng::stream(seed, "power.cuts");
-    for _ in 0..cuts {
-        let most = match rng.below(10) {
-            0..2 => 1,
-            2..8 => 25,
-            _ => 600,
-        };
-        harness.run(rng.below(most));
-        harness = harness.cut(seed);
-    }
-    harness.fill();
-    harness.come_to_rest();
-    harness.assert_no_block_is_lost();
+    let harness = harness.survive(cuts, 25, seed, &mut Rng::stream(seed, "power.cuts"));
+    assert!(harness.drive().read_only().is_none(), "its flash does not fail");
     harness.cuts()
 }
 

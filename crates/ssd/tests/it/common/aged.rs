@@ -1,11 +1,14 @@
 //! A naive model of the content of a drive with faults, and random fault specifications.
 
+#![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
+
 use std::collections::HashMap;
 
 use prism_base::{Bytes, Rng};
 use prism_engine::FaultCounts;
 use prism_ssd::spec::FaultSpec;
-use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, Status};
+use prism_ssd::{Completion, Drive, DriveHealth, DriveSpec, HostOp, Request, Status};
+use prism_testkit::seeds;
 
 use super::swarm;
 
@@ -242,4 +245,56 @@ impl Model {
         all.add(&self.drive.flash_counts().faults);
         all
     }
+}
+
+/// Faults and events over all simulated drives.
+#[derive(Debug, Default)]
+pub struct Met {
+    pub faults: FaultCounts,
+    /// Drives that became read-only, requests that were refused, and losses of power.
+    pub read_only: u32,
+    pub refused: u64,
+    pub cuts: u32,
+}
+
+impl Met {
+    pub fn injected(&self) -> u64 {
+        let all = self.faults;
+        let failures = all.program_failures + all.erase_failures;
+        failures + all.retried_units + all.rebuilt_units + all.unreadable_units + all.lost_units
+    }
+}
+
+/// Simulates random drives, one for each seed: filled, then written, read, trimmed and flushed,
+/// with some losses of power if they are protected. `seen` gets the health at the end.
+pub fn lives(
+    count: u64,
+    label: &str,
+    draw: impl Fn(&mut Rng) -> DriveSpec,
+    mut seen: impl FnMut(&DriveHealth),
+) -> Met {
+    let mut met = Met::default();
+    for seed in seeds(0..count) {
+        let mut rng = Rng::stream(seed, label);
+        let device = draw(&mut rng);
+        let protected = device.drive.power_loss_protection;
+        let Some(mut model) = Model::new(device, seed) else { continue };
+        model.fill();
+        for _ in 0..3 {
+            model.run(500);
+            if protected && rng.chance(0.5) {
+                model = model.cut(seed);
+                met.cuts += 1;
+            }
+            model.quiesce();
+        }
+        let health = model.drive.health().unwrap();
+        assert!(health.read_only.is_none() || health.spare_blocks == 0, "{health:?}");
+        met.faults.add(&model.faults());
+        met.read_only += u32::from(health.read_only.is_some());
+        met.refused += model.refused;
+        seen(&health);
+    }
+    println!("{met:?}");
+    met
 }

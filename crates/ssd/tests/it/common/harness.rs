@@ -360,6 +360,27 @@ impl Harness {
         }
     }
 
+    /// Cuts the power many times: mostly after at most `short` operations, sometimes during
+    /// cleaning after a long time, and sometimes immediately after recovery. Afterwards the drive
+    /// works, and no block is lost, or it is read-only.
+    pub fn survive(mut self, cuts: u64, short: u64, seed: u64, rng: &mut Rng) -> Self {
+        for _ in 0..cuts {
+            let most = match rng.below(10) {
+                0..2 => 1,
+                2..8 => short,
+                _ => 600,
+            };
+            self.run(rng.below(most));
+            self = self.cut(seed);
+        }
+        self.fill();
+        self.come_to_rest();
+        if self.drive.read_only().is_none() {
+            self.assert_no_block_is_lost();
+        }
+        self
+    }
+
     /// Cuts the power, recovers the drive, and checks every guarantee.
     pub fn cut(self, seed: u64) -> Self {
         let faults = self.faults();

@@ -3,7 +3,7 @@
 use prism_base::{Bytes, Nanos};
 use prism_nand::PageTimes;
 use prism_nand::timing::transfer_time;
-use prism_ssd::spec::{Cell, SlcSpec, SlcUsage, WriteCache};
+use prism_ssd::spec::{Cell, FaultSpec, SlcSpec, SlcUsage, WriteCache};
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request};
 
 pub const UNIT: u64 = 4096;
@@ -67,6 +67,22 @@ pub fn tiers(usage: SlcUsage) -> DriveSpec {
         endurance: 100,
     });
     device
+}
+
+/// Cells of `kind` in which nothing fails.
+pub fn faultless(kind: &str) -> FaultSpec {
+    let never = Some(0.0);
+    FaultSpec {
+        factory_bad: never,
+        program_failure: never,
+        program_exponent: never,
+        erase_failure: never,
+        erase_exponent: never,
+        rber_fresh: never,
+        rber_wear: never,
+        rber_year: never,
+        ..FaultSpec::of_kind(kind)
+    }
 }
 
 /// Transfer time of `units` units over the channel of [`lab`].

@@ -6,6 +6,7 @@ pub mod harness;
 pub mod lab;
 pub mod model;
 pub mod swarm;
+pub mod zone_host;
 pub mod zoned;
 
 use prism_base::{Bytes, Nanos};
