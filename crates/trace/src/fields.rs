@@ -25,6 +25,11 @@ pub const TIME_MAX_NS: i64 = 1 << 62;
 /// The end of all addresses and sizes: the last byte that a signed 64-bit offset can address.
 pub const ADDRESS_MAX: u64 = i64::MAX as u64;
 
+/// Nanoseconds in the units of times.
+pub(crate) const MICROSECOND: u64 = 1_000;
+pub(crate) const MILLISECOND: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
 /// Windows counts time in steps of 100 ns from the year 1601; this many of them are before
 /// 1970.
 pub const FILETIME_EPOCH: i64 = 116_444_736_000_000_000;
@@ -197,6 +202,17 @@ fn float_time(field: &[u8], unit_ns: u64) -> Result<i64, SkipReason> {
     let value: f64 = text.parse().map_err(|_| NOT_A_NUMBER)?;
     let ns = (value * unit_ns as f64).round();
     if ns.abs() < TIME_MAX_NS as f64 { Ok(ns as i64) } else { Err(OUT_OF_RANGE) }
+}
+
+/// A span of time in units of `unit_ns` nanoseconds; `None` where the field is empty.
+pub(crate) fn span(field: &[u8], unit_ns: u64) -> Result<Option<i64>, SkipReason> {
+    match field {
+        b"" => Ok(None),
+        _ => match time(field, unit_ns)? {
+            ..0 => Err(OUT_OF_RANGE),
+            span => Ok(Some(span)),
+        },
+    }
 }
 
 /// A count of 100 ns from 1601 as nanoseconds from 1970.

@@ -16,7 +16,8 @@
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::fields::{
-    OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, in_time_range, later, request, text, time, whole,
+    MICROSECOND, OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, in_time_range, later, request, text, time,
+    whole,
 };
 use crate::record::{Op, Record};
 use crate::sink::{LineParser, Sink};
@@ -25,19 +26,11 @@ use crate::symbols::Symbol;
 
 /// What the format contains.
 pub const CAPABILITIES: Capabilities = Capabilities {
-    operation: true,
-    address: true,
     discard: true,
-    write_zeroes: false,
     flush: true,
-    fua: false,
-    sync_meta: false,
-    completion: false,
-    queue: false,
-    process: false,
     file: true,
-    stream: false,
-    clock_ns: 1_000,
+    clock_ns: MICROSECOND,
+    ..Capabilities::READS_AND_WRITES
 };
 
 /// A `wait` in version 3, where each line has a time; fio ignores it too.
@@ -76,7 +69,7 @@ impl FioParser {
             Version::Two => (self.now_ns, line),
             Version::Three => {
                 let (stamp, rest) = first_word(line).ok_or(WRONG_FIELDS)?;
-                (time(stamp, 1_000)?, rest)
+                (time(stamp, MICROSECOND)?, rest)
             }
         };
         let (rest, last) = last_word(rest).ok_or(WRONG_FIELDS)?;

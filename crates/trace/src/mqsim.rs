@@ -8,13 +8,11 @@
 
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
+use crate::event::SECTOR;
 use crate::fields::{OUT_OF_RANGE, UNKNOWN_OP, bytes, request, split_white, text, whole};
 use crate::record::{Op, Record};
 use crate::sink::{LineParser, Sink};
 use crate::skips::SkipReason;
-
-/// Bytes of a sector.
-pub(crate) const SECTOR: u64 = 512;
 
 /// Reads MQSim lines, with or without a header line.
 #[derive(Clone, Copy, Debug, Default)]

@@ -14,7 +14,7 @@
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::event::{BAD_EVENT, Event, EventKind, SECTOR, Target, UNREADABLE};
-use crate::fields::{split_white, time, whole};
+use crate::fields::{SECOND, split_white, time, whole};
 use crate::intake::Intake;
 use crate::record::{Flags, Op};
 use crate::skips::SkipReason;
@@ -56,7 +56,7 @@ fn event(text: &[u8], line: u64, intake: &mut Intake) -> Result<Event, SkipReaso
         b"C" => EventKind::Complete(target),
         _ => return Err(BAD_EVENT),
     };
-    Ok(Event { time_ns: time(at, 1_000_000_000)?, line, kind: what })
+    Ok(Event { time_ns: time(at, SECOND)?, line, kind: what })
 }
 
 fn operation(word: &[u8]) -> Option<Op> {
@@ -84,6 +84,6 @@ pub(crate) fn is_line(line: &[u8]) -> bool {
             && operation(op).is_some()
             && matches!(sync, b"True" | b"False")
             && [pid, offset, size].iter().all(|field| whole(field).is_ok())
-            && [at, wait].iter().all(|field| time(field, 1_000_000_000).is_ok())
+            && [at, wait].iter().all(|field| time(field, SECOND).is_ok())
     })
 }

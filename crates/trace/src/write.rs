@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::mqsim::SECTOR;
+use crate::event::SECTOR;
 use crate::record::{Flags, Op, Record};
 use crate::skips::{SkipReason, Skips};
 use crate::symbols::{Symbol, Symbols};

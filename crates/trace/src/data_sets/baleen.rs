@@ -17,7 +17,7 @@
 use super::layout::Layout;
 use super::rows::{Clock, Row, RowOutput};
 use crate::capabilities::Capabilities;
-use crate::fields::{UNKNOWN_OP, WRONG_FIELDS, in_time_range, white, whole};
+use crate::fields::{SECOND, UNKNOWN_OP, WRONG_FIELDS, in_time_range, white, whole};
 use crate::record::{Op, Record};
 use crate::skips::SkipReason;
 
@@ -29,9 +29,6 @@ const COLUMNS_MIN: usize = 8;
 
 /// Columns of the newest traces.
 const COLUMNS_MAX: usize = 10;
-
-/// Nanoseconds in a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// Unix times, in nanoseconds, by which the format is recognised: from September 2001 to March
 /// 2065, all with ten digits of seconds.

@@ -1,13 +1,10 @@
 //! Points in time that are written as a date and a time of day.
 
-use crate::fields::{NOT_A_NUMBER, OUT_OF_RANGE, time, whole};
+use crate::fields::{NOT_A_NUMBER, OUT_OF_RANGE, SECOND, time, whole};
 use crate::skips::SkipReason;
 
 /// Days from the first of January of the year 1 to that of 1970.
 const DAYS_TO_1970: i64 = 719_162;
-
-/// Nanoseconds in a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// The time `YYYY-MM-DD HH:MM:SS.ffffff` in nanoseconds from the start of 1970 on the same
 /// clock: its time zone is unknown, and only differences matter. The seconds may have up to

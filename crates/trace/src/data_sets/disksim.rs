@@ -13,15 +13,10 @@
 
 use super::rows::{Clock, Row, RowOutput};
 use crate::capabilities::Capabilities;
-use crate::fields::{bytes, hex, request, split_white, text, time, whole};
+use crate::event::SECTOR;
+use crate::fields::{MILLISECOND, bytes, hex, request, split_white, text, time, whole};
 use crate::record::Op;
 use crate::skips::SkipReason;
-
-/// Nanoseconds in a millisecond.
-const MILLISECOND: u64 = 1_000_000;
-
-/// Bytes of a block.
-const BLOCK: u64 = 512;
 
 /// The flag of a read.
 const READ: u64 = 1;
@@ -44,7 +39,7 @@ impl Row for Disksim {
     fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason> {
         let [stamp, device, block, blocks, flags] = split_white(line)?;
         let op = if hex(flags)? & READ == READ { Op::Read } else { Op::Write };
-        let (offset, len) = (bytes(whole(block)?, BLOCK)?, bytes(whole(blocks)?, BLOCK)?);
+        let (offset, len) = (bytes(whole(block)?, SECTOR)?, bytes(whole(blocks)?, SECTOR)?);
         let mut record = request(op, self.clock.read(stamp)?, offset, len)?;
         record.device = out.symbols.intern(text(device)?);
         out.records.push(record);

@@ -8,14 +8,12 @@
 
 use super::rows::{Row, RowOutput};
 use crate::capabilities::Capabilities;
+use crate::event::SECTOR;
 use crate::fields::{
     NOT_A_NUMBER, OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, bytes, request, text, time, white, whole,
 };
 use crate::record::Op;
 use crate::skips::SkipReason;
-
-/// Bytes of a block.
-const BLOCK: u64 = 512;
 
 /// Digits of a hash.
 const HASH_DIGITS: usize = 32;
@@ -53,7 +51,7 @@ impl Row for Fiu {
         if !is_hash(hash) {
             return Err(NOT_A_NUMBER);
         }
-        let (offset, len) = (bytes(whole(block)?, BLOCK)?, bytes(whole(blocks)?, BLOCK)?);
+        let (offset, len) = (bytes(whole(block)?, SECTOR)?, bytes(whole(blocks)?, SECTOR)?);
         let mut record = request(op, time(stamp, 1)?, offset, len)?;
         record.pid = i32::try_from(whole(pid)?).map_err(|_| OUT_OF_RANGE)?;
         record.comm = out.symbols.intern(text(process)?);

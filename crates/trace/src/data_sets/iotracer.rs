@@ -18,18 +18,13 @@ use super::calendar::date_time;
 use super::columns::{Columns, has_all};
 use super::rows::{Clock, Row, RowOutput};
 use crate::capabilities::Capabilities;
+use crate::event::SECTOR;
 use crate::fields::{
-    OUT_OF_RANGE, UNKNOWN_OP, bytes, decimals_used, in_time_range, later, request, split, text,
-    time, whole,
+    MILLISECOND, OUT_OF_RANGE, SECOND, UNKNOWN_OP, bytes, decimals_used, in_time_range, later,
+    request, span, split, text, time, whole,
 };
 use crate::record::{Flags, Op, OptTime, Record};
 use crate::skips::SkipReason;
-
-/// Bytes of a sector.
-const SECTOR: u64 = 512;
-
-/// Nanoseconds in a millisecond.
-const MILLISECOND: u64 = 1_000_000;
 
 /// Columns wanted; those after the first seven may be missing.
 const NAMES: [&str; 11] = [
@@ -58,7 +53,7 @@ pub(crate) struct IoTracer {
 
 impl IoTracer {
     pub fn new() -> Self {
-        Self { columns: None, clock: Clock::new(1_000_000_000) }
+        Self { columns: None, clock: Clock::new(SECOND) }
     }
 
     /// The columns of a line, in the order of [`NAMES`].
@@ -103,24 +98,13 @@ fn operation(words: &[u8], more: &[u8]) -> Result<(Op, Flags), SkipReason> {
     }
 }
 
-/// A span of time in milliseconds; `None` where the field is empty.
-fn span(field: &[u8]) -> Result<Option<i64>, SkipReason> {
-    match field {
-        b"" => Ok(None),
-        _ => match time(field, MILLISECOND)? {
-            ..0 => Err(OUT_OF_RANGE),
-            span => Ok(Some(span)),
-        },
-    }
-}
-
 impl Row for IoTracer {
     fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason> {
         let [stamp, words, pid, command, sector, size, latency, device, flags, queued, mono] =
             self.cut(line)?;
         let (op, flags) = operation(words, flags)?;
         let done_ns = if mono.is_empty() { date_time(stamp)? } else { time(mono, 1)? };
-        let took = span(latency)?;
+        let took = span(latency, MILLISECOND)?;
         let issue_ns = later(in_time_range(done_ns)?, -took.unwrap_or(0))?;
         let mut record = if op == Op::Flush {
             Record::new(op, issue_ns, 0, 0)
@@ -131,7 +115,7 @@ impl Row for IoTracer {
         if took.is_some() {
             record.complete = OptTime::at(done_ns);
         }
-        if let Some(before) = span(queued)? {
+        if let Some(before) = span(queued, MILLISECOND)? {
             record.queue = OptTime::at(later(issue_ns, -before)?);
         }
         record.pid = i32::try_from(whole(pid)?).map_err(|_| OUT_OF_RANGE)?;
@@ -175,7 +159,7 @@ pub(crate) fn is_line(line: &[u8]) -> bool {
     old_columns(line).is_ok_and(|[stamp, words, pid, _, sector, size, latency, ..]| {
         operation(words, b"").is_ok()
             && date_time(stamp).is_ok()
-            && span(latency).is_ok()
+            && span(latency, MILLISECOND).is_ok()
             && [pid, sector, size].iter().all(|field| whole(field).is_ok())
     })
 }

@@ -8,6 +8,7 @@
 
 use super::cache_request::{CacheRequest, ORACLE_LEN, oracle_record};
 use super::records::Fields;
+use crate::fields::{MICROSECOND, MILLISECOND, SECOND};
 
 /// The magic number at the start and the end of a header.
 const MARK: u64 = 0x1234_5678_9abc_def0;
@@ -33,9 +34,6 @@ const TENANT_FIELD: usize = 255;
 
 /// The offset of the unit of time in the second header.
 const TIME_UNIT: usize = 124;
-
-/// Nanoseconds in a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// A header.
 #[derive(Clone, Debug)]
@@ -97,8 +95,8 @@ impl Header {
             }
             let unit_ns = match Fields(&small[TIME_UNIT..]).u32() {
                 0 | 1 => SECOND,
-                2 => 1_000_000,
-                3 => 1_000,
+                2 => MILLISECOND,
+                3 => MICROSECOND,
                 4 => 1,
                 unit => return Err(format!("the header has the unknown unit of time {unit}")),
             };

@@ -15,7 +15,8 @@
 
 use super::rows::{Clock, Row, RowOutput};
 use crate::capabilities::Capabilities;
-use crate::fields::{OUT_OF_RANGE, UNKNOWN_OP, bytes, request, split_white, whole};
+use crate::event::SECTOR;
+use crate::fields::{OUT_OF_RANGE, SECOND, UNKNOWN_OP, bytes, request, split_white, whole};
 use crate::record::Op;
 use crate::skips::SkipReason;
 
@@ -25,9 +26,6 @@ pub const ODD_SIZE: SkipReason = SkipReason("size that is no multiple of 512 byt
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
-/// Bytes of a sector, of which sizes are multiples.
-const SECTOR: u64 = 512;
-
 /// Reads MiDAS lines.
 pub(crate) struct Midas {
     clock: Clock,
@@ -35,7 +33,7 @@ pub(crate) struct Midas {
 
 impl Midas {
     pub fn new() -> Self {
-        Self { clock: Clock::new(1_000_000_000) }
+        Self { clock: Clock::new(SECOND) }
     }
 }
 

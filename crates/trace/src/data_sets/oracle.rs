@@ -20,7 +20,7 @@ use super::lcs::Header;
 use super::records::{Parsed, RecordParser};
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::fields::{UNKNOWN_OP, in_time_range};
+use crate::fields::{SECOND, UNKNOWN_OP, in_time_range};
 use crate::record::{Op, Record};
 use crate::sink::Sink;
 use crate::skips::SkipReason;
@@ -28,9 +28,6 @@ use crate::symbols::Symbol;
 
 /// Space is allocated in pages, so that no two objects share one.
 const PAGE: u64 = 4096;
-
-/// Nanoseconds in a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// The encoding of the records of a file.
 #[derive(Debug)]

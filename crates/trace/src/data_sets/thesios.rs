@@ -19,9 +19,7 @@ use super::columns::{Columns, has_all};
 use super::layout::Layout;
 use super::rows::{Clock, Row, RowOutput};
 use crate::capabilities::Capabilities;
-use crate::fields::{
-    OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, in_time_range, later, text, time, whole,
-};
+use crate::fields::{SECOND, UNKNOWN_OP, WRONG_FIELDS, in_time_range, later, span, text, whole};
 use crate::record::{Op, OptTime, Record};
 use crate::skips::SkipReason;
 
@@ -36,9 +34,6 @@ const CHUNK: u64 = 128 << 10;
 
 /// The most files whose names are kept: at about 100 bytes each, 400 MB.
 const FILES_MAX: usize = 1 << 22;
-
-/// Nanoseconds in a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// Shards of a trace are merged from several disks. A minute is far more than the disorder this
 /// causes, and costs only memory.
@@ -104,12 +99,9 @@ impl Row for Thesios {
             return Err(CACHE_HIT);
         }
         let issue_ns = in_time_range(self.clock.read(start)?)?;
-        let complete = match latency {
-            b"" => OptTime::UNKNOWN,
-            _ => match time(latency, SECOND)? {
-                ..0 => return Err(OUT_OF_RANGE),
-                took => OptTime::at(later(issue_ns, took)?),
-            },
+        let complete = match span(latency, SECOND)? {
+            None => OptTime::UNKNOWN,
+            Some(took) => OptTime::at(later(issue_ns, took)?),
         };
         let (offset, len) = (whole(offset)?, whole(len)?);
         let (name, comm) = (text(file)?, text(application)?);

@@ -22,7 +22,8 @@
 use super::records::{Fields, Parsed, RecordParser};
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::fields::{OUT_OF_RANGE, bytes, in_time_range, later, request};
+use crate::event::SECTOR;
+use crate::fields::{MICROSECOND, OUT_OF_RANGE, bytes, in_time_range, later, request};
 use crate::record::{Op, OptTime, Record};
 use crate::sink::Sink;
 use crate::skips::SkipReason;
@@ -31,12 +32,6 @@ use crate::skips::SkipReason;
 pub const NO_REQUEST: SkipReason = SkipReason("SCSI command that neither moves data nor flushes");
 /// An UNMAP.
 pub const UNMAP: SkipReason = SkipReason("UNMAP, whose ranges are not recorded");
-
-/// Bytes of a sector.
-const SECTOR: u64 = 512;
-
-/// Nanoseconds in a microsecond.
-const MICROSECOND: u64 = 1_000;
 
 /// Records by which the format is recognised.
 const LOOKED_AT: usize = 64;

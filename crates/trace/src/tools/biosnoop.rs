@@ -21,14 +21,12 @@ use crate::capabilities::Capabilities;
 use crate::data_sets::rows::{Row, RowOutput};
 use crate::event::SECTOR;
 use crate::fields::{
-    NOT_A_NUMBER, OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, bytes, later, request, text, time, white,
-    whole,
+    MILLISECOND, NOT_A_NUMBER, OUT_OF_RANGE, SECOND, UNKNOWN_OP, WRONG_FIELDS, bytes, later,
+    request, text, time, white, whole,
 };
 use crate::record::{Flags, Op, OptTime, Record};
 use crate::rwbs::Rwbs;
 use crate::skips::SkipReason;
-
-const MILLISECOND: u64 = 1_000_000;
 
 /// The most words after the command: process, disk, letters, sector, bytes, pattern, two times.
 const WORDS_MAX: usize = 8;
@@ -63,7 +61,7 @@ impl Row for Biosnoop {
         let fields = fields(line).ok_or(WRONG_FIELDS)?;
         let decimals = decimals(fields.latency);
         let (op, flags) = operation(&fields, decimals)?;
-        let done_ns = time(fields.time, 1_000_000_000)?;
+        let done_ns = time(fields.time, SECOND)?;
         let issue_ns = later(done_ns, -span(fields.latency)?.ok_or(OUT_OF_RANGE)?)?;
         let mut record = if op == Op::Flush {
             Record::new(op, issue_ns, 0, 0)

@@ -21,12 +21,10 @@ use crate::capabilities::Capabilities;
 use crate::data_sets::rows::{Row, RowOutput};
 use crate::event::OTHER_EVENT;
 use crate::fields::{
-    NOT_A_NUMBER, OUT_OF_RANGE, WRONG_FIELDS, hex, later, request, text, time, whole,
+    MICROSECOND, NOT_A_NUMBER, OUT_OF_RANGE, WRONG_FIELDS, hex, later, request, text, time, whole,
 };
 use crate::record::{Op, OptTime, Record};
 use crate::skips::SkipReason;
-
-const MICROSECOND: u64 = 1_000;
 
 /// The prefixes of the names of the used columns, and their positions in the published traces.
 const NAMES: [&str; 7] =
