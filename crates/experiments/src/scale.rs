@@ -23,3 +23,10 @@ impl Scale {
         self.of(full.into()) as u32
     }
 }
+
+/// Scale and seed of an experiment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bench {
+    pub(crate) scale: Scale,
+    pub(crate) seed: u64,
+}

@@ -69,6 +69,8 @@ pub struct FlashCounts {
     pub erases: u64,
 }
 
+prism_base::counts!(FlashCounts { values: programs, copies, reads, erases; });
+
 /// A sync of a device that any thread can run.
 pub type Syncer = Box<dyn FnOnce() -> Result<(), FlashError> + Send>;
 

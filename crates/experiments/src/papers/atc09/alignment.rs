@@ -10,7 +10,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_ssd::{Drive, HostOp, Request};
 
 use super::host_queue::{Arrivals, Io, Scheme, mean_response};
-use super::line;
+use super::{closest, distances, line};
 use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller};
 use crate::load::closed_loop;
@@ -117,10 +117,7 @@ impl Setting {
 
     /// The distance from the table: the sum of the logarithms of ours over published.
     fn distance(&self) -> f64 {
-        let off = |ours: &[f64; 5], published: [f64; 5]| -> f64 {
-            ours.iter().zip(published).map(|(ours, p)| (ours / p).ln().abs()).sum()
-        };
-        off(&self.unaligned, UNALIGNED) + off(&self.aligned, ALIGNED)
+        distances(self.unaligned, UNALIGNED) + distances(self.aligned, ALIGNED)
     }
 }
 
@@ -128,7 +125,7 @@ impl Alignment {
     /// The setting closest to the table.
     #[must_use]
     pub fn closest(&self) -> Option<&Setting> {
-        self.settings.iter().min_by(|a, b| a.distance().total_cmp(&b.distance()))
+        closest(&self.settings, |setting| setting.distance())
     }
 
     /// The smallest and the largest gain by alignment over all settings, in percent, by

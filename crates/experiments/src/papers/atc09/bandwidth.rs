@@ -11,7 +11,7 @@
 use prism_base::{Bytes, Rng};
 use prism_ssd::{Drive as Simulated, DriveSpec, HostOp, Request};
 
-use super::{NOT_KNOWN, line};
+use super::{NOT_KNOWN, closest, distance, line};
 use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller, spare_units};
 use crate::load::{Tally, closed_loop};
@@ -231,15 +231,9 @@ pub(super) fn measure(drive: Drive, scale: Scale, seed: u64) -> Bandwidths {
     Bandwidths { drive, random, sequential: settings.map(sequential).collect() }
 }
 
-/// The distance of two numbers: the logarithm of their ratio.
-fn distance(ours: f64, published: f64) -> f64 {
-    (ours / published).ln().abs()
-}
-
 /// The setting of `all` whose `rate` is closest to `published`.
 fn nearest<T: Copy>(all: &[T], published: f64, rate: impl Fn(&T) -> f64) -> T {
-    let off = |one: &&T| distance(rate(one), published);
-    *all.iter().min_by(|a, b| off(a).total_cmp(&off(b))).expect("settings were tried")
+    *closest(all, |one| distance(rate(one), published)).expect("settings were tried")
 }
 
 /// The settings closest to the table, for reads or for writes.

@@ -14,8 +14,8 @@ use prism_nand::Cause;
 use prism_ssd::{Drive, HostOp, Request};
 
 use super::ext3::{BLOCK, Step};
-use super::line;
 use super::postmark::{Options, Postmark};
+use super::{closest, distances, line};
 use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller};
 use crate::load::closed_loop;
@@ -183,10 +183,7 @@ impl PoolRun {
 
     /// The distance from the table: the sum of the logarithms of ours over published.
     fn distance(&self) -> f64 {
-        let off = |ours: [f64; 4], published: [f64; 4]| -> f64 {
-            ours.iter().zip(published).map(|(ours, p)| (ours / p).ln().abs()).sum()
-        };
-        off(self.pages(), PAGES) + off(self.times(), TIMES)
+        distances(self.pages(), PAGES) + distances(self.times(), TIMES)
     }
 }
 
@@ -204,7 +201,7 @@ impl Cleaning {
     /// The pool whose ratios are closest to the table.
     #[must_use]
     pub fn closest(&self) -> Option<&PoolRun> {
-        self.runs.iter().min_by(|a, b| a.distance().total_cmp(&b.distance()))
+        closest(&self.runs, |run| run.distance())
     }
 
     pub(super) fn lines(&self) -> Vec<Comparison> {

@@ -10,7 +10,7 @@ use prism_ssd::HostOp;
 
 use super::alignment::{count, gang};
 use super::host_queue::{Arrivals, Io, Scheme, mean_response};
-use super::line;
+use super::{closest, distance, line};
 use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::scale::Scale;
 
@@ -145,10 +145,10 @@ pub fn closest_depth(results: &[MacroResult]) -> Option<u32> {
     let off = |depth: &u32| -> f64 {
         let all = results.iter().filter(|one| one.depth == *depth);
         // Gains below a hundredth of a percent count as that much.
-        all.map(|one| (one.gain().max(0.01) / one.benchmark.published()).ln().abs()).sum()
+        all.map(|one| distance(one.gain().max(0.01), one.benchmark.published())).sum()
     };
     let tried = DEPTHS.into_iter().filter(|depth| results.iter().any(|one| one.depth == *depth));
-    tried.min_by(|a, b| off(a).total_cmp(&off(b)))
+    closest(tried, off)
 }
 
 pub(super) fn lines(results: &[MacroResult]) -> Vec<Comparison> {

@@ -49,6 +49,21 @@ fn line(
     Comparison::new(place, what, quantity, both, NEAR, why)
 }
 
+/// The distance of two numbers: the logarithm of their ratio.
+fn distance(ours: f64, published: f64) -> f64 {
+    (ours / published).ln().abs()
+}
+
+/// The sum of the distances of numbers that belong together.
+fn distances<const N: usize>(ours: [f64; N], published: [f64; N]) -> f64 {
+    ours.into_iter().zip(published).map(|(ours, published)| distance(ours, published)).sum()
+}
+
+/// The one of `all` that is least far off; `None` if there is none.
+fn closest<T>(all: impl IntoIterator<Item = T>, off: impl Fn(&T) -> f64) -> Option<T> {
+    all.into_iter().min_by(|a, b| off(a).total_cmp(&off(b)))
+}
+
 /// One of the experiments, which can run on any thread.
 pub struct Job {
     run: Box<dyn FnOnce() -> JobResult + Send>,

@@ -12,7 +12,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::CleaningMode;
 use prism_ssd::{Completion, DriveSpec, HostOp, Request};
 
-use super::line;
+use super::{closest, line};
 use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller, spare_units};
 use crate::load::{OpenLoop, Tally, run};
@@ -183,7 +183,7 @@ impl Priority {
             self.of(*places).zip(IMPROVEMENT).map(difference).sum()
         };
         let kept_up = PLACES.into_iter().filter(|places| off(places).is_finite());
-        kept_up.min_by(|a, b| off(a).total_cmp(&off(b)))
+        closest(kept_up, off)
     }
 
     pub(super) fn lines(&self) -> Vec<Comparison> {

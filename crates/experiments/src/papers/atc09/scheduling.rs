@@ -4,7 +4,7 @@
 //! is about 8 % lower. It gives neither load nor queue depth nor drive; see
 //! [`crate::oracles::curve`].
 
-use super::line;
+use super::{closest, line};
 use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::oracles::{self, Curve};
 use crate::scale::Scale;
@@ -38,8 +38,7 @@ impl Scheduling {
     /// The load with the gain closest to the published one.
     #[must_use]
     pub fn closest(&self) -> Option<&Curve> {
-        let off = |curve: &&Curve| (gain(curve) - PUBLISHED_GAIN).abs();
-        self.curves.iter().min_by(|a, b| off(a).total_cmp(&off(b)))
+        closest(&self.curves, |curve| (gain(curve) - PUBLISHED_GAIN).abs())
     }
 
     pub(super) fn lines(&self) -> Vec<Comparison> {

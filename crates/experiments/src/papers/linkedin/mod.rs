@@ -15,7 +15,7 @@ mod updates;
 mod users;
 mod writers;
 
-use crate::scale::Scale;
+use crate::scale::{Bench, Scale};
 
 pub use full::{FULL, FullRow, LifeRow, PAGES, Price};
 pub use published::compare;
@@ -30,13 +30,6 @@ pub use writers::Stretch;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-
-/// Scale and seed of an experiment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bench {
-    pub(crate) scale: Scale,
-    pub(crate) seed: u64,
-}
 
 impl Bench {
     /// `gib` gibibytes at full scale, in bytes.

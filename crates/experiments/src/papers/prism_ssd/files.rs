@@ -7,7 +7,7 @@ use prism_base::{Nanos, SimTime};
 use prism_flash::function::Function;
 use prism_fs::workload::{Call, Operation, Personality, Workload};
 use prism_fs::{Config, Counts, Fs, FsError, NewFile, ROOT, S_IFDIR, S_IFREG, Time, Victim};
-use prism_segments::{FlashCounts, FunctionStore, SOURCES, Store, StripeStore};
+use prism_segments::{FlashCounts, FunctionStore, Store, StripeStore};
 
 use super::machine::{Board, CHANNELS, SPARE};
 use crate::scale::Scale;
@@ -50,8 +50,7 @@ impl Variant {
             Self::Drive => "conventional drive",
             Self::Function => "function",
         };
-        let found = SOURCES.iter().find(|(level, _)| *level == name);
-        crate::benches::levels::lines_of_code(found.expect("a level").1)
+        super::lines_of_store(name)
     }
 }
 
@@ -385,11 +384,6 @@ fn measure(
         fsyncs: clients.fsyncs,
         blocks: counts.total() - blocks.total(),
         copied: counts.cleaned - blocks.cleaned,
-        flash: FlashCounts {
-            programs: after.programs - on_flash.programs,
-            copies: after.copies - on_flash.copies,
-            reads: after.reads - on_flash.reads,
-            erases: after.erases - on_flash.erases,
-        },
+        flash: after.since(&on_flash),
     })
 }

@@ -20,6 +20,7 @@ mod server;
 use prism_cache::cache::Eviction;
 use prism_segments::SOURCES;
 
+use crate::benches::levels::lines_of_code;
 use crate::scale::Scale;
 
 pub use figures::{
@@ -74,9 +75,14 @@ impl Engine {
             Self::Raw => "raw",
             Self::Ideal => "ideal",
         };
-        let found = SOURCES.iter().find(|(level, _)| *level == name);
-        crate::benches::levels::lines_of_code(found.expect("a level of the cache").1)
+        lines_of_store(name)
     }
+}
+
+/// Lines of the store called `name`, without blank lines and comments.
+fn lines_of_store(name: &str) -> usize {
+    let found = SOURCES.iter().find(|(level, _)| *level == name);
+    lines_of_code(found.expect("a store of this name").1)
 }
 
 named_enum! {

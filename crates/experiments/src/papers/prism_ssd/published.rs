@@ -41,17 +41,6 @@ pub fn compare(found: &Results) -> Vec<Comparison> {
     all
 }
 
-fn row(
-    place: &'static str,
-    what: String,
-    quantity: Quantity,
-    both: [f64; 2],
-    tolerance: f64,
-    why: Why,
-) -> Comparison {
-    Comparison::new(place, what, quantity, both, tolerance, why)
-}
-
 /// The hit ratio of Original at 6 % is fitted and not compared.
 fn figure_4(found: &Results) -> Vec<Comparison> {
     let published = [(Engine::Original, 12, 87.3), (Engine::Raw, 6, 76.5), (Engine::Raw, 12, 94.8)];
@@ -60,7 +49,7 @@ fn figure_4(found: &Results) -> Vec<Comparison> {
     let compared = published.into_iter().map(|(engine, percent, published)| {
         let ours = found.hit(engine, percent).map_or(f64::NAN, |row| row.hit_ratio * 100.0);
         let what = format!("{}: hit ratio at {percent} % of the data", engine.name());
-        row(FIGURE_4, what, Quantity::Percent, [published, ours], CLOSE, why)
+        Comparison::new(FIGURE_4, what, Quantity::Percent, [published, ours], CLOSE, why)
     });
     compared.collect()
 }
@@ -77,7 +66,7 @@ fn figure_5(found: &Results) -> Vec<Comparison> {
         [(Engine::Function, 1.004), (Engine::Policy, 1.088)].map(|(other, published)| {
             let what = format!("throughput of Raw over {}, with a backend", other.name());
             let both = [published, rate(Engine::Raw) / rate(other)];
-            row(FIGURE_5, what, Quantity::Ratio, both, CLOSE, why)
+            Comparison::new(FIGURE_5, what, Quantity::Ratio, both, CLOSE, why)
         });
     compared.into()
 }
@@ -91,7 +80,7 @@ fn figure_6(found: &Results) -> Vec<Comparison> {
     let compared = published.map(|(other, published)| {
         let what = format!("throughput of Raw over {}, sets only", other.name());
         let both = [published, rate(Engine::Raw) / rate(other)];
-        row(FIGURE_6, what, Quantity::Ratio, both, CLOSE, why)
+        Comparison::new(FIGURE_6, what, Quantity::Ratio, both, CLOSE, why)
     });
     compared.into()
 }
@@ -122,18 +111,25 @@ fn table_1(found: &Results) -> Vec<Comparison> {
             let copied = ours.map_or(f64::NAN, |row| row.item_copies());
             let what = format!("{name}: items copied over items written");
             let both = [items / WRITTEN, copied];
-            all.push(row(TABLE_1, what, Quantity::Ratio, both, COPIES, why));
+            all.push(Comparison::new(TABLE_1, what, Quantity::Ratio, both, COPIES, why));
         }
         if let Some(pages) = pages {
             let copied = ours.map_or(f64::NAN, |row| row.page_copies());
             let what = format!("{name}: pages copied by the drive over items written");
-            all.push(row(TABLE_1, what, Quantity::Ratio, [pages / WRITTEN, copied], COPIES, why));
+            all.push(Comparison::new(
+                TABLE_1,
+                what,
+                Quantity::Ratio,
+                [pages / WRITTEN, copied],
+                COPIES,
+                why,
+            ));
         }
         if engine != Engine::Original {
             let ours = ours.map_or(f64::NAN, |row| row.served.flash.erases as f64);
             let what = format!("{name}: erases over those of Original");
             let both = [published / PUBLISHED[0].3, ours / erases];
-            all.push(row(TABLE_1, what, Quantity::Ratio, both, ERASES, why));
+            all.push(Comparison::new(TABLE_1, what, Quantity::Ratio, both, ERASES, why));
         }
     }
     all
@@ -163,7 +159,7 @@ fn file_systems(found: &Results) -> Vec<Comparison> {
         return Vec::new();
     };
     let ratio = |place, what: &str, both, tolerance, why| {
-        row(place, what.to_owned(), Quantity::Ratio, both, tolerance, why)
+        Comparison::new(place, what, Quantity::Ratio, both, tolerance, why)
     };
     let table = |what, both, why| ratio(TABLE_2, what, both, COPIES, why);
     let varmail = |variant| {

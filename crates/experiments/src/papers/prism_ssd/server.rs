@@ -126,12 +126,7 @@ impl Server {
         Served {
             time: self.now().since(begin),
             cache: since(&before.0, &cache),
-            flash: FlashCounts {
-                programs: flash.programs - before.1.programs,
-                copies: flash.copies - before.1.copies,
-                reads: flash.reads - before.1.reads,
-                erases: flash.erases - before.1.erases,
-            },
+            flash: flash.since(&before.1),
             ..self.served
         }
     }

@@ -16,7 +16,7 @@ mod recorder;
 mod segments;
 mod sizes;
 
-use crate::scale::Scale;
+use crate::scale::{Bench, Scale};
 
 pub use files::{FULL, FileRow, GROUPS, SPREAD, Settings, UTILIZATIONS};
 pub use kernel::{KernelFs, KernelRow, KernelTraceError, kernel_row};
@@ -25,13 +25,6 @@ pub use published::{Relation, compare, compare_files, relations};
 pub use published_kernel::{compare_kernel, kernel_relations};
 pub use segments::{BLOCK_PAGES, GROUP as SEGMENT_GROUP, SEGMENT_PAGES, SegmentRow, Stream};
 pub use sizes::{GROUP as SIZE_GROUP, Map, SizeRow, Ssd};
-
-/// Scale and seed of an experiment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bench {
-    pub(crate) scale: Scale,
-    pub(crate) seed: u64,
-}
 
 /// An experiment, independent of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

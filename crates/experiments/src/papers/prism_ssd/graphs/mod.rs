@@ -15,6 +15,7 @@ use super::graphchi::{
     self, Config, Cpu, Ranges, Space, Traffic, Volume, open_ranges, run_in_memory, run_windows,
 };
 use super::machine::{BLOCK, Board, CHANNELS, OWN_BLOCKS, SPARE};
+use crate::benches::levels::lines_of_code;
 use crate::scale::Scale;
 
 pub use published::{GRAPHS, Graph, Saving};
@@ -300,29 +301,17 @@ fn run(run: GraphRun, input: Input) -> Result<GraphRow, FlashError> {
         preprocessing: sharded.since(begin),
         execution: end.since(sharded),
         traffic: traffic.since(written),
-        flash: since(before, flash),
+        flash: flash.since(&before),
         ranks: ranks.into_iter().map(f64::from).sum(),
     })
-}
-
-/// What was done to flash after `before`.
-fn since(before: FlashCounts, after: FlashCounts) -> FlashCounts {
-    FlashCounts {
-        programs: after.programs - before.programs,
-        copies: after.copies - before.copies,
-        reads: after.reads - before.reads,
-        erases: after.erases - before.erases,
-    }
 }
 
 /// Lines of what GraphChi's design needs at the policy level, without blank lines and comments: the
 /// store of the level, segments instead of files, and the ranges.
 #[must_use]
 pub fn lines() -> usize {
-    use crate::benches::levels::lines_of_code;
-    let level = prism_segments::SOURCES.iter().find(|(level, _)| *level == "policy");
     let own: usize = graphchi::SOURCES.into_iter().map(lines_of_code).sum();
-    own + lines_of_code(level.expect("the level").1)
+    own + super::lines_of_store("policy")
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use prism_segments::{Done, PolicyStore, Store, Wrapper};
 
 use super::super::graphchi::{Ranges, Traffic, open_ranges};
 use super::super::machine::OWN_BLOCKS;
-use super::{GraphRow, GraphRun, Input, since};
+use super::{GraphRow, GraphRun, Input};
 
 /// The CPU time of a computation on segments.
 #[derive(Debug, Default)]
@@ -177,7 +177,7 @@ pub(super) fn ranks(
         preprocessing: ingested.since(begin),
         execution: now(&policy).since(ingested),
         traffic: Traffic { read: [io.read, 0], written: [0, written] },
-        flash: since(before, graph.flash()),
+        flash: graph.flash().since(&before),
         ranks: ranks.iter().sum(),
     };
     Ok((row, ranks))
