@@ -1,12 +1,16 @@
 //! Jobs against the documentation of fio: which I/Os are issued, at which offsets and times, and
 //! their latencies. Sequences are those that fio 3.33 issues with its null engine.
 
-use crate::common::{self, CAPACITY, Issued, Log, drive, one, parse, run, run_one};
+use crate::common::{
+    self, CAPACITY, Issued, Log, drive, fitted, one, parse, prepared, run, run_one,
+};
 use prism_base::{Bytes, Nanos};
 use prism_nand::timing::transfer_time;
 use prism_ssd::HostOp::{self, Discard, Flush, Read, Write};
+use prism_ssd::{Drive, DriveSpec, InitialState};
 use prism_testkit::cases;
-use prism_workload::fio::stats::Dir;
+use prism_workload::Silent;
+use prism_workload::fio::{self, stats::Dir};
 use proptest::prelude::*;
 
 /// Checks what one job at queue depth 1 issues, in KiB.
@@ -322,11 +326,9 @@ fn jobs_spread_over_the_queues_of_a_drive() {
     let mean = |jobs: u32| {
         let mut device = drive().device().clone();
         (device.drive.queues, device.drive.queue_depth) = (2, 4);
-        let state = prism_ssd::InitialState::Filled;
-        let prepared = prism_ssd::Drive::prepared(device, state, 1, |_| true);
-        let mut drive = prepared.unwrap().unwrap().0;
+        let mut drive = prepared(device, InitialState::Filled);
         let jobs = one(&format!("rw=randread size=2m iodepth=16 numjobs={jobs}"));
-        prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent).unwrap();
+        fio::run(&mut drive, &jobs, &mut Silent).unwrap();
         drive.host_counts().in_flight_ns as f64 / drive.now().0 as f64
     };
     assert!((3.9..=4.0).contains(&mean(1)), "one job fills one queue of 4");
@@ -338,16 +340,13 @@ fn real_time_reads_go_before_others_where_the_scheduler_knows_them() {
     let mean = |class: u32| {
         let mut device = drive().device().clone();
         device.drive.scheduler = prism_engine::Scheduler::Priority;
-        let state = prism_ssd::InitialState::Filled;
-        let prepared = prism_ssd::Drive::prepared(device, state, 1, |_| true);
-        let mut drive = prepared.unwrap().unwrap().0;
+        let mut drive = prepared(device, InitialState::Filled);
         let text = format!(
             "[global]\nrw=randread\nsize=4m\n[crowd]\niodepth=32\n[one]\nnumber_ios=20\n\
              prioclass={class}\n"
         );
         let jobs = parse(&text).unwrap();
-        let outcome =
-            prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent).unwrap();
+        let outcome = fio::run(&mut drive, &jobs, &mut Silent).unwrap();
         outcome.rows[1].stats.dir(Dir::Read).unwrap().latency.mean_ns()
     };
     let (urgent, usual) = (mean(1), mean(2));
@@ -357,14 +356,10 @@ fn real_time_reads_go_before_others_where_the_scheduler_knows_them() {
 #[test]
 fn synchronous_writes_wait_for_flash_where_the_cache_is_volatile() {
     let mean = |options: &str| {
-        let device = prism_ssd::fit(
-            &prism_ssd::DriveSpec::preset("consumer-nvme").unwrap(),
-            Bytes(CAPACITY),
-        );
-        let mut drive = prism_ssd::Drive::new(device.unwrap().device, 1).unwrap();
+        let device = fitted(&DriveSpec::preset("consumer-nvme").unwrap());
+        let mut drive = Drive::new(device, 1).unwrap();
         let jobs = one(options);
-        let outcome =
-            prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent).unwrap();
+        let outcome = fio::run(&mut drive, &jobs, &mut Silent).unwrap();
         outcome.rows[0].stats.dir(Dir::Write).unwrap().latency.mean_ns()
     };
     let program = 185_000.0;
@@ -379,11 +374,11 @@ fn synchronous_writes_wait_for_flash_where_the_cache_is_volatile() {
 fn rates_too_low_for_simulated_time_are_refused() {
     let mut drive = drive();
     let jobs = one("rw=read size=32m rate=1 bs=16m");
-    let error = prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent);
+    let error = fio::run(&mut drive, &jobs, &mut Silent);
     // 16 MiB at 1 byte per second are 194 days, which is within simulated time.
     assert!(error.is_ok());
     let jobs = one("rw=read size=64m rate=1 bs=64m loops=1000");
-    let error = prism_workload::fio::run(&mut common::drive(), &jobs, &mut prism_workload::Silent);
+    let error = fio::run(&mut common::drive(), &jobs, &mut Silent);
     assert!(error.unwrap_err().to_string().contains("job job: its rate or pauses"));
 }
 

@@ -1,72 +1,42 @@
 //! Jobs with placement handles: the handle of each write, errors, and fewer copies with separated
 //! data.
 
-use crate::common::Log;
-use prism_base::{Bytes, SimTime};
-use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, fit};
-use prism_workload::fio::{self, FioError, Job, JobReader, RunResult, Target, jobs};
-use prism_workload::{Finished, Observer, Progress};
+use crate::common::{Issued, Log, fitted, parse_for, prepared};
+use prism_ssd::{DriveSpec, HostOp, InitialState};
+use prism_workload::fio::{self, FioError, Job, RunResult, Target};
 
 fn device(handles: u32) -> DriveSpec {
     let mut preset = DriveSpec::preset("dc-tlc").unwrap();
     preset.ftl.placement_handles = handles;
-    fit(&preset, Bytes(64 << 20)).unwrap().device
+    fitted(&preset)
 }
 
 /// Parses jobs, one per line, with options separated by spaces.
 fn parse(text: &str, handles: u32) -> Result<Vec<Job>, FioError> {
-    let mut reader = JobReader::new();
-    reader.file("jobs.fio", &text.replace(' ', "\n"))?;
-    jobs(&reader.finish()?, &[], Target::of(&device(handles)), 1)
+    parse_for(&text.replace(' ', "\n"), Target::of(&device(handles)))
 }
 
-/// One issued I/O.
-struct Io {
-    at: SimTime,
-    op: HostOp,
-    offset: u64,
-    handle: u16,
-}
-
-/// An observer that records everything.
-#[derive(Default)]
-struct Handles(Vec<Io>);
-
-impl Handles {
-    /// The handles of the writes for which `wanted` is true, in the order of issue.
-    fn written(&mut self, wanted: impl Fn(&Io) -> bool) -> Vec<u16> {
-        self.0.sort_by_key(|io| io.at);
-        let writes = self.0.iter().filter(|io| io.op == HostOp::Write);
-        writes.filter(|io| wanted(io)).map(|io| io.handle).collect()
-    }
-}
-
-impl Observer for Handles {
-    fn finished(&mut self, finished: &Finished) {
-        let (offset, handle) = (finished.offset, finished.handle);
-        let op = finished.completion.op;
-        self.0.push(Io { at: finished.arrival, op, offset, handle });
-    }
-
-    fn in_flight(&mut self, _: SimTime, _: u32) {}
-
-    fn keep_going(&mut self, _: Progress) -> bool {
-        true
-    }
-}
-
-fn run(text: &str, handles: u32, observer: &mut dyn Observer) -> RunResult {
+/// The I/Os in the order of issue.
+fn run(text: &str, handles: u32) -> (RunResult, Log) {
     let jobs = parse(text, handles).unwrap();
-    let prepared = Drive::prepared(device(handles), InitialState::Filled, 1, |_| true);
-    fio::run(&mut prepared.unwrap().unwrap().0, &jobs, observer).unwrap()
+    let mut log = Log::default();
+    let mut drive = prepared(device(handles), InitialState::Filled);
+    let outcome = fio::run(&mut drive, &jobs, &mut log).unwrap();
+    log.issued.sort_by_key(|io| io.at);
+    (outcome, log)
 }
 
-/// The handles of the writes of the jobs, in the order of issue.
+/// The handles of the writes for which `wanted` is true.
+fn handles_of(log: &Log, wanted: impl Fn(&Issued) -> bool) -> Vec<u16> {
+    let writes = log.issued.iter().filter(|io| io.op == HostOp::Write);
+    writes.filter(|io| wanted(io)).map(|io| io.handle).collect()
+}
+
+/// The handles of the writes of a job.
 fn written(options: &str, handles: u32) -> Vec<u16> {
-    let mut log = Handles::default();
-    run(&format!("[j] {options}\n"), handles, &mut log);
-    assert!(log.0.iter().all(|io| io.op == HostOp::Write || io.handle == 0));
-    log.written(|_| true)
+    let (_, log) = run(&format!("[j] {options}\n"), handles);
+    assert!(log.issued.iter().all(|io| io.op == HostOp::Write || io.handle == 0));
+    handles_of(&log, |_| true)
 }
 
 #[test]
@@ -86,11 +56,10 @@ fn writes_use_the_handles_round_robin() {
 
 #[test]
 fn every_clone_has_its_own_round_robin() {
-    let mut log = Handles::default();
     let text = "[j] rw=rw number_ios=40 fdp=1 plids=1-3 numjobs=3 offset_increment=1m size=1m\n";
-    run(text, 4, &mut log);
+    let (_, log) = run(text, 4);
     for clone in 0..3 {
-        let handles = log.written(|io| io.offset >> 20 == clone);
+        let handles = handles_of(&log, |io| io.offset >> 20 == clone);
         let turns = [1, 2, 3].into_iter().cycle().take(handles.len());
         assert_eq!(handles, turns.collect::<Vec<_>>(), "clone {clone}");
         assert!(handles.len() >= 10, "half of 40 I/Os are writes");
@@ -111,9 +80,7 @@ fn random_draws_from_the_list() {
 #[test]
 fn placement_changes_no_other_random_choice() {
     let offsets = |options: &str| {
-        let mut log = Log::default();
-        run(&format!("[j] rw=randrw bsrange=4k-16k number_ios=300 {options}\n"), 4, &mut log);
-        log.offsets()
+        run(&format!("[j] rw=randrw bsrange=4k-16k number_ios=300 {options}\n"), 4).1.offsets()
     };
     let without = offsets("fdp=0");
     assert_eq!(without.len(), 300);
@@ -149,10 +116,8 @@ fn invalid_combinations_are_refused() {
 fn write_amplification(sample: &str) -> [f64; 2] {
     let lines: Vec<_> = sample.lines().filter(|line| !line.starts_with('#')).collect();
     let text = lines.join("\n");
-    [text.replace("fdp=1", "fdp=0"), text].map(|text| {
-        let outcome = run(&text, 2, &mut Log::default());
-        outcome.total.write_amplification().unwrap()
-    })
+    [text.replace("fdp=1", "fdp=0"), text]
+        .map(|text| run(&text, 2).0.total.write_amplification().unwrap())
 }
 
 /// Small objects of a cache are deleted long before large ones. Separated, they leave blocks with

@@ -1,12 +1,12 @@
 //! Jobs with `zonemode=zbd` on a zoned drive: offsets of writes, resets and finishes, and options
 //! that do not combine.
 
-use crate::common::Log;
+use crate::common::{Log, parse_for, prepared};
 use prism_base::Bytes;
 use prism_ssd::spec::FaultSpec;
 use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, ZoneState};
 use prism_testkit::{all_seeds, seeds};
-use prism_workload::fio::{self, FioError, Job, JobReader, RunResult, Target, jobs};
+use prism_workload::fio::{self, FioError, Job, RunResult, Target};
 
 const UNIT: u64 = 4096;
 const ZONE: u64 = 80 * UNIT;
@@ -33,9 +33,7 @@ fn device() -> DriveSpec {
 }
 
 fn parse(text: &str) -> Result<Vec<Job>, FioError> {
-    let mut reader = JobReader::new();
-    reader.file("jobs.fio", text)?;
-    jobs(&reader.finish()?, &[], Target::of(&device()), 1)
+    parse_for(text, Target::of(&device()))
 }
 
 fn of_one(options: &str) -> String {
@@ -50,8 +48,10 @@ struct Ran {
 
 impl Ran {
     fn of(text: &str, state: InitialState) -> Self {
-        let prepared = Drive::prepared(device(), state, 1, |_| true);
-        let mut drive = prepared.unwrap().unwrap().0;
+        Self::on(prepared(device(), state), text)
+    }
+
+    fn on(mut drive: Drive, text: &str) -> Self {
         let mut log = Log::default();
         let outcome = fio::run(&mut drive, &parse(text).unwrap(), &mut log).unwrap();
         while drive.next_event().is_some() {
@@ -190,9 +190,7 @@ fn options_that_do_not_combine_are_refused() {
     check("[j] rw=write zonemode=zbd zone_reset_threshold=2", "no number from 0 to 1");
     check("[j] rw=write zonemode=zbd zonerange=1m", "does not simulate");
     assert_eq!(parse("[j]\nrw=randread\n").unwrap().len(), 1);
-    let mut reader = JobReader::new();
-    reader.file("jobs.fio", "[j]\nrw=write\nzonemode=zbd\n").unwrap();
-    let error = jobs(&reader.finish().unwrap(), &[], 1 << 30, 1).unwrap_err().to_string();
+    let error = parse_for("[j]\nrw=write\nzonemode=zbd\n", 1 << 30).unwrap_err().to_string();
     assert!(error.contains("needs a zoned drive"), "{error}");
 }
 
@@ -209,19 +207,14 @@ fn random_failures_of_zones_do_not_stop_jobs() {
         faults.erase_failure = Some(0.02);
         (faults.program_exponent, faults.erase_exponent) = (Some(0.0), Some(0.0));
         device.faults = Some(faults);
-        let mut drive = Drive::new(device, seed).unwrap();
         let text = "[w]\nzonemode=zbd\nrw=randrw\nbs=16k\niodepth=4\nioengine=libaio\n\
                     io_size=4m\nnorandommap\n";
-        let mut log = Log::default();
-        let outcome = fio::run(&mut drive, &parse(text).unwrap(), &mut log).unwrap();
-        while drive.next_event().is_some() {
-            drive.step(&mut Vec::new());
-        }
-        drive.assert_consistent();
-        let zones = drive.zones().unwrap();
+        let ran = Ran::on(Drive::new(device, seed).unwrap(), text);
+        ran.drive.assert_consistent();
+        let zones = ran.drive.zones().unwrap();
         failed += zones.count(ZoneState::ReadOnly) + zones.count(ZoneState::Offline);
-        errors += outcome.total.errors[HostOp::Write as usize];
-        written += outcome.total.bytes_of(HostOp::Write);
+        errors += ran.outcome.total.errors[HostOp::Write as usize];
+        written += ran.written();
     }
     assert!(!all_seeds() || failed >= 30 && errors >= 8, "{failed} zones failed, {errors} writes");
     // Drives become read-only early here.

@@ -1,16 +1,15 @@
 //! Power fails while jobs run: recovered drives keep every promise, and the comparison finds what
 //! a drive has lost.
 
-use prism_base::{Bytes, Rng};
-use prism_ssd::{Drive, DriveSpec, DriveSpecError, InitialState, PreparedDrive, fit};
+use crate::common::fitted;
+use prism_base::Rng;
+use prism_ssd::{Drive, DriveSpec, DriveSpecError, InitialState, PreparedDrive};
 use prism_testkit::{all_seeds, seeds};
 use prism_workload::Silent;
 use prism_workload::fio::{AfterCut, JobReader, jobs, run_until_cut};
 
-const CAPACITY: Bytes = Bytes(64 << 20);
-
 fn device(preset: &str) -> DriveSpec {
-    fit(&DriveSpec::preset(preset).unwrap(), CAPACITY).unwrap().device
+    fitted(&DriveSpec::preset(preset).unwrap())
 }
 
 fn drive(device: &DriveSpec, state: InitialState) -> Drive {

@@ -2,25 +2,35 @@
 
 use prism_base::{Bytes, SimTime};
 use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, fit};
-use prism_workload::fio::{self, FioError, Job, JobReader, RunResult, jobs};
+use prism_workload::fio::{self, FioError, Job, JobReader, RunResult, Target, jobs};
 use prism_workload::{Finished, Observer, Progress};
 
 /// Capacity of [`drive`].
 pub const CAPACITY: u64 = 64 << 20;
 
-/// A default drive of 64 MiB, filled.
-pub fn drive() -> Drive {
-    let device = fit(&DriveSpec::preset("dc-tlc").unwrap(), Bytes(CAPACITY)).unwrap().device;
-    let prepared = Drive::prepared(device, InitialState::Filled, 1, |_| true);
-    prepared.unwrap().unwrap().0
+/// A preset as a drive of 64 MiB.
+pub fn fitted(preset: &DriveSpec) -> DriveSpec {
+    fit(preset, Bytes(CAPACITY)).unwrap().device
 }
 
-/// The jobs of a file.
+pub fn prepared(device: DriveSpec, state: InitialState) -> Drive {
+    Drive::prepared(device, state, 1, |_| true).unwrap().unwrap().0
+}
+
+/// A default drive of 64 MiB, filled.
+pub fn drive() -> Drive {
+    prepared(fitted(&DriveSpec::preset("dc-tlc").unwrap()), InitialState::Filled)
+}
+
+/// The jobs of a file, for [`drive`].
 pub fn parse(text: &str) -> Result<Vec<Job>, FioError> {
+    parse_for(text, CAPACITY)
+}
+
+pub fn parse_for(text: &str, target: impl Into<Target>) -> Result<Vec<Job>, FioError> {
     let mut reader = JobReader::new();
     reader.file("jobs.fio", text)?;
-    let capacity = drive().device().capacity().0;
-    jobs(&reader.finish()?, &[], capacity, 1)
+    jobs(&reader.finish()?, &[], target, 1)
 }
 
 /// One job with these options, parsed.
@@ -37,6 +47,7 @@ pub struct Issued {
     pub at: u64,
     pub done: u64,
     pub in_flight: u32,
+    pub handle: u16,
 }
 
 /// An observer that records everything.
@@ -56,6 +67,7 @@ impl Observer for Log {
             at: since(finished.arrival),
             done: since(finished.completion.completed),
             in_flight: finished.in_flight,
+            handle: finished.handle,
         });
     }
 
