@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
 use prism_base::Bytes;
@@ -20,7 +19,7 @@ use crate::error::StackError;
 use crate::kinds::{App, Combination, FileSystem};
 use crate::leftovers::{own_name, remove_folder};
 use crate::library::SharedLibrary;
-use crate::worker::{Step, WorkerSpec};
+use crate::worker::{Step, WorkerSpec, at_once};
 
 /// The phases of every trace, in order: make the file system; write the live records; run the
 /// application and write back the page cache; discard free space; unmount. Phases of reads with
@@ -227,13 +226,8 @@ impl<'a> Experiment<'a> {
         point: &Path,
         memory: &Path,
     ) -> Result<(), StackError> {
-        let one = |number| self.instance(combination, step, point, memory, number);
-        thread::scope(|scope| {
-            let one = &one;
-            let all: Vec<_> =
-                (0..combination.instances).map(|n| scope.spawn(move || one(n))).collect();
-            let results = all.into_iter().map(|thread| thread.join().expect("it does not panic"));
-            results.collect::<Result<Vec<()>, _>>().map(drop)
+        at_once(combination.instances.into(), |number| {
+            self.instance(combination, step, point, memory, number)
         })
     }
 
@@ -243,7 +237,7 @@ impl<'a> Experiment<'a> {
         step: Step,
         point: &Path,
         memory: &Path,
-        number: u32,
+        number: u64,
     ) -> Result<(), StackError> {
         let Combination { app, pattern, io, instances, .. } = combination;
         let folder = instance_folder(point, combination, number);
@@ -259,7 +253,7 @@ impl<'a> Experiment<'a> {
             written: self.spec.written,
             time_max: self.spec.time_max,
             instances,
-            seed: self.spec.seed.wrapping_add(u64::from(number)),
+            seed: self.spec.seed.wrapping_add(number),
             folder,
             cgroup: Some(memory.to_path_buf()),
             parent: Some(std::process::id()),
@@ -269,7 +263,7 @@ impl<'a> Experiment<'a> {
 }
 
 /// The folder of instance `number`: the mount point itself if there is only one.
-fn instance_folder(point: &Path, combination: Combination, number: u32) -> PathBuf {
+fn instance_folder(point: &Path, combination: Combination, number: u64) -> PathBuf {
     if combination.instances == 1 { point.to_path_buf() } else { point.join(number.to_string()) }
 }
 

@@ -80,6 +80,39 @@ impl SharedLibrary {
     }
 }
 
+/// Declares a table of the functions of a C library: for each its field, its type and its name
+/// behind the prefix of all names of the library.
+macro_rules! functions {
+    (
+        $(#[$meta:meta])*
+        struct $table:ident {
+            $($field:ident: fn($($argument:ty),*) $(-> $result:ty)? = $name:literal,)*
+        }
+    ) => {
+        $(#[$meta])*
+        struct $table {
+            $($field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+        }
+
+        impl $table {
+            /// The functions of `library`, as [`SharedLibrary::function`] for each.
+            unsafe fn of(
+                wanted: SharedLibrary,
+                library: &Library,
+                prefix: &str,
+            ) -> Result<Self, StackError> {
+                // SAFETY: the caller promises the types.
+                unsafe {
+                    Ok(Self {
+                        $($field: wanted.function(library, &format!("{prefix}_{}", $name))?,)*
+                    })
+                }
+            }
+        }
+    };
+}
+pub(super) use functions;
+
 fn folders() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = FOLDERS.iter().map(PathBuf::from).collect();
     for folder in ["/usr/lib", "/lib"] {

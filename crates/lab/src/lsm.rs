@@ -10,32 +10,33 @@ use libloading::Library;
 
 use crate::error::StackError;
 use crate::kinds::{App, Io};
-use crate::library::SharedLibrary;
+use crate::library::{SharedLibrary, functions};
 
 /// An object of the library.
 type Object = *mut c_void;
 type Text = *mut c_char;
 
-/// The functions that are called, as `leveldb/c.h` and `rocksdb/c.h` declare them.
-struct Api {
-    open: unsafe extern "C" fn(Object, *const c_char, *mut Text) -> Object,
-    close: unsafe extern "C" fn(Object),
-    put:
-        unsafe extern "C" fn(Object, Object, *const c_char, usize, *const c_char, usize, *mut Text),
-    get: unsafe extern "C" fn(Object, Object, *const c_char, usize, *mut usize, *mut Text) -> Text,
-    free: unsafe extern "C" fn(*mut c_void),
-    new_iterator: unsafe extern "C" fn(Object, Object) -> Object,
-    seek_first: unsafe extern "C" fn(Object),
-    is_valid: unsafe extern "C" fn(Object) -> c_uchar,
-    next: unsafe extern "C" fn(Object),
-    iterator_error: unsafe extern "C" fn(Object, *mut Text),
-    end_iterator: unsafe extern "C" fn(Object),
-    new_options: unsafe extern "C" fn() -> Object,
-    new_read_options: unsafe extern "C" fn() -> Object,
-    new_write_options: unsafe extern "C" fn() -> Object,
-    end_options: unsafe extern "C" fn(Object),
-    end_read_options: unsafe extern "C" fn(Object),
-    end_write_options: unsafe extern "C" fn(Object),
+functions! {
+    /// The functions that are called, as `leveldb/c.h` and `rocksdb/c.h` declare them.
+    struct Api {
+        open: fn(Object, *const c_char, *mut Text) -> Object = "open",
+        close: fn(Object) = "close",
+        put: fn(Object, Object, *const c_char, usize, *const c_char, usize, *mut Text) = "put",
+        get: fn(Object, Object, *const c_char, usize, *mut usize, *mut Text) -> Text = "get",
+        free: fn(*mut c_void) = "free",
+        new_iterator: fn(Object, Object) -> Object = "create_iterator",
+        seek_first: fn(Object) = "iter_seek_to_first",
+        is_valid: fn(Object) -> c_uchar = "iter_valid",
+        next: fn(Object) = "iter_next",
+        iterator_error: fn(Object, *mut Text) = "iter_get_error",
+        end_iterator: fn(Object) = "iter_destroy",
+        new_options: fn() -> Object = "options_create",
+        new_read_options: fn() -> Object = "readoptions_create",
+        new_write_options: fn() -> Object = "writeoptions_create",
+        end_options: fn(Object) = "options_destroy",
+        end_read_options: fn(Object) = "readoptions_destroy",
+        end_write_options: fn(Object) = "writeoptions_destroy",
+    }
 }
 
 /// An open store.
@@ -76,7 +77,8 @@ impl LsmStore {
             SharedLibrary::by(app).expect("only called for applications of such a library");
         let library = wanted.open()?;
         let prefix = if app == App::RocksDb { "rocksdb" } else { "leveldb" };
-        let api = api(wanted, &library, prefix)?;
+        // SAFETY: the types are those of both headers, and the library is kept with the functions.
+        let api = unsafe { Api::of(wanted, &library, prefix)? };
         // SAFETY: these create objects, which are destroyed when this is dropped.
         let (options, read, write) =
             unsafe { ((api.new_options)(), (api.new_read_options)(), (api.new_write_options)()) };
@@ -160,32 +162,6 @@ impl Drop for LsmStore {
             (self.api.end_read_options)(self.read);
             (self.api.end_write_options)(self.write);
         }
-    }
-}
-
-fn api(wanted: SharedLibrary, library: &Library, prefix: &str) -> Result<Api, StackError> {
-    let name = |name: &str| format!("{prefix}_{name}");
-    // SAFETY: the types are those of both headers, and the library is kept with the functions.
-    unsafe {
-        Ok(Api {
-            open: wanted.function(library, &name("open"))?,
-            close: wanted.function(library, &name("close"))?,
-            put: wanted.function(library, &name("put"))?,
-            get: wanted.function(library, &name("get"))?,
-            free: wanted.function(library, &name("free"))?,
-            new_iterator: wanted.function(library, &name("create_iterator"))?,
-            seek_first: wanted.function(library, &name("iter_seek_to_first"))?,
-            is_valid: wanted.function(library, &name("iter_valid"))?,
-            next: wanted.function(library, &name("iter_next"))?,
-            iterator_error: wanted.function(library, &name("iter_get_error"))?,
-            end_iterator: wanted.function(library, &name("iter_destroy"))?,
-            new_options: wanted.function(library, &name("options_create"))?,
-            new_read_options: wanted.function(library, &name("readoptions_create"))?,
-            new_write_options: wanted.function(library, &name("writeoptions_create"))?,
-            end_options: wanted.function(library, &name("options_destroy"))?,
-            end_read_options: wanted.function(library, &name("readoptions_destroy"))?,
-            end_write_options: wanted.function(library, &name("writeoptions_destroy"))?,
-        })
     }
 }
 

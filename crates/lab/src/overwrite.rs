@@ -121,6 +121,7 @@ impl<'a> Written<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::tests::spec;
 
     #[test]
     fn files_fill_the_share_of_the_device() {
@@ -139,18 +140,9 @@ mod tests {
         let folder = if memory.is_dir() { memory } else { &std::env::temp_dir() };
         let folder = tempfile::tempdir_in(folder).unwrap();
         let spec = |step| WorkerSpec {
-            app: crate::App::OverwriteRes,
             pattern: crate::Pattern::Rand,
-            io: crate::Io::Buffered,
-            step,
-            size: prism_base::Bytes(1 << 20),
             written: prism_base::Bytes(1 << 18),
-            time_max: None,
-            instances: 1,
-            seed: 1,
-            folder: folder.path().to_path_buf(),
-            cgroup: None,
-            parent: None,
+            ..spec(crate::App::OverwriteRes, step, folder.path())
         };
         crate::work(&spec(Step::ReadSeq)).unwrap_err();
         let [set, dummy] = file_blocks(Workload::Res, 256);

@@ -9,7 +9,7 @@ use libloading::Library;
 
 use crate::error::StackError;
 use crate::kinds::App;
-use crate::library::SharedLibrary;
+use crate::library::{SharedLibrary, functions};
 
 /// The result of a successful call. Source: sqlite3.h, also for the next constants.
 const OK: c_int = 0;
@@ -23,25 +23,21 @@ const STATIC: *const c_void = ptr::null();
 type Db = *mut c_void;
 type Statement = *mut c_void;
 
-/// The functions that are called, as sqlite3.h declares them.
-struct Api {
-    open: unsafe extern "C" fn(*const c_char, *mut Db) -> c_int,
-    close: unsafe extern "C" fn(Db) -> c_int,
-    message: unsafe extern "C" fn(Db) -> *const c_char,
-    exec: unsafe extern "C" fn(
-        Db,
-        *const c_char,
-        *const c_void,
-        *mut c_void,
-        *mut *mut c_char,
-    ) -> c_int,
-    prepare:
-        unsafe extern "C" fn(Db, *const c_char, c_int, *mut Statement, *mut *const c_char) -> c_int,
-    bind_text: unsafe extern "C" fn(Statement, c_int, *const c_char, c_int, *const c_void) -> c_int,
-    bind_blob: unsafe extern "C" fn(Statement, c_int, *const c_void, c_int, *const c_void) -> c_int,
-    step: unsafe extern "C" fn(Statement) -> c_int,
-    reset: unsafe extern "C" fn(Statement) -> c_int,
-    finalize: unsafe extern "C" fn(Statement) -> c_int,
+functions! {
+    /// The functions that are called, as sqlite3.h declares them.
+    struct Api {
+        open: fn(*const c_char, *mut Db) -> c_int = "open",
+        close: fn(Db) -> c_int = "close",
+        message: fn(Db) -> *const c_char = "errmsg",
+        exec: fn(Db, *const c_char, *const c_void, *mut c_void, *mut *mut c_char) -> c_int = "exec",
+        prepare: fn(Db, *const c_char, c_int, *mut Statement, *mut *const c_char) -> c_int
+            = "prepare_v2",
+        bind_text: fn(Statement, c_int, *const c_char, c_int, *const c_void) -> c_int = "bind_text",
+        bind_blob: fn(Statement, c_int, *const c_void, c_int, *const c_void) -> c_int = "bind_blob",
+        step: fn(Statement) -> c_int = "step",
+        reset: fn(Statement) -> c_int = "reset",
+        finalize: fn(Statement) -> c_int = "finalize",
+    }
 }
 
 /// An open database with the table and its statements.
@@ -73,7 +69,8 @@ impl Sqlite {
     pub fn open(app: App, file: &Path) -> Result<Self, StackError> {
         let wanted = SharedLibrary::by(app).expect("only called for applications of this library");
         let library = wanted.open()?;
-        let api = api(wanted, &library)?;
+        // SAFETY: the types are those of sqlite3.h, and the library is kept with the functions.
+        let api = unsafe { Api::of(wanted, &library, "sqlite3")? };
         let null = ptr::null_mut();
         let mut opened = Self { app, db: null, put: null, get: null, api, _library: library };
         let name = CString::new(file.as_os_str().as_encoded_bytes())
@@ -179,23 +176,5 @@ impl Drop for Sqlite {
             (self.api.finalize)(self.get);
             (self.api.close)(self.db);
         }
-    }
-}
-
-fn api(wanted: SharedLibrary, library: &Library) -> Result<Api, StackError> {
-    // SAFETY: the types are those of sqlite3.h, and the library is kept with the functions.
-    unsafe {
-        Ok(Api {
-            open: wanted.function(library, "sqlite3_open")?,
-            close: wanted.function(library, "sqlite3_close")?,
-            message: wanted.function(library, "sqlite3_errmsg")?,
-            exec: wanted.function(library, "sqlite3_exec")?,
-            prepare: wanted.function(library, "sqlite3_prepare_v2")?,
-            bind_text: wanted.function(library, "sqlite3_bind_text")?,
-            bind_blob: wanted.function(library, "sqlite3_bind_blob")?,
-            step: wanted.function(library, "sqlite3_step")?,
-            reset: wanted.function(library, "sqlite3_reset")?,
-            finalize: wanted.function(library, "sqlite3_finalize")?,
-        })
     }
 }

@@ -222,9 +222,17 @@ fn varmail(spec: &WorkerSpec) -> Result<(), StackError> {
             }
         }
     };
+    at_once(MAIL_THREADS, one)
+}
+
+/// Calls `one` with each number below `count`, in a thread each.
+pub(super) fn at_once(
+    count: u64,
+    one: impl Fn(u64) -> Result<(), StackError> + Sync,
+) -> Result<(), StackError> {
     thread::scope(|scope| {
         let one = &one;
-        let threads: Vec<_> = (0..MAIL_THREADS).map(|n| scope.spawn(move || one(n))).collect();
+        let threads: Vec<_> = (0..count).map(|n| scope.spawn(move || one(n))).collect();
         let results = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
         results.collect::<Result<Vec<()>, _>>().map(drop)
     })
@@ -314,13 +322,13 @@ impl<'a> Mailbox<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use prism_testkit::skipped;
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
 
-    fn spec(app: App, step: Step, folder: &Path) -> WorkerSpec {
+    pub(crate) fn spec(app: App, step: Step, folder: &Path) -> WorkerSpec {
         WorkerSpec {
             app,
             pattern: Pattern::Mix,
