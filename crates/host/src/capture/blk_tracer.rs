@@ -9,8 +9,8 @@ use prism_trace::{CountFrom, Live};
 
 use super::devices::Disk;
 use super::restore::Restorer;
+use super::source::Running;
 use super::tracefs::{self, HOME, PAGE_MAX, read, write};
-use super::{Backend, CaptureError};
 
 /// The running tracer.
 pub(super) struct BlkTracer {
@@ -56,25 +56,19 @@ impl BlkTracer {
         let tracer = Self { pipe, piece: vec![0; PAGE_MAX], lost_before, _restorer: restorer };
         Ok((tracer, Live::blk_tracer(count_from)))
     }
-
-    /// Passes everything that was traced so far to `live`.
-    pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
-        let mut take = |bytes: &[u8]| live.take(bytes).map_err(|error| error.to_string());
-        tracefs::empty(&mut self.pipe, &mut self.piece, &mut take).map_err(failed)
-    }
-
-    /// Stops tracing, and passes the rest to `live`.
-    pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
-        write(&Path::new(HOME).join("tracing_on"), "0").map_err(failed)?;
-        self.pump(live)?;
-        let lost = tracefs::lost(Path::new(HOME)).map_err(failed)?;
-        live.lost(lost.saturating_sub(self.lost_before));
-        Ok(())
-    }
 }
 
-fn failed(what: String) -> CaptureError {
-    CaptureError::Failed { backend: Backend::Blk, what }
+impl Running for BlkTracer {
+    fn pump(&mut self, live: &mut Live) -> Result<(), String> {
+        tracefs::empty(&mut self.pipe, &mut self.piece, live)
+    }
+
+    fn stop(&mut self, live: &mut Live) -> Result<(), String> {
+        write(&Path::new(HOME).join("tracing_on"), "0")?;
+        self.pump(live)?;
+        live.lost(tracefs::lost(Path::new(HOME))?.saturating_sub(self.lost_before));
+        Ok(())
+    }
 }
 
 /// Fails if the tracer is in use: the kernel has only one tracer and one buffer.

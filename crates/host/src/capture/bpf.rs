@@ -7,10 +7,10 @@ use std::io::{BufRead, BufReader};
 use aya::maps::{MapData, PerCpuArray, RingBuf};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader};
-use prism_trace::{CountFrom, Live};
+use prism_trace::Live;
 
 use super::devices::Disk;
-use super::{Backend, CaptureError};
+use super::source::Running;
 
 /// The compiled programs; `bpf/build.sh` makes them.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/capture.bpf.o");
@@ -80,36 +80,23 @@ impl Programs {
         }
         Ok(Self { loaded: Some(loaded), events, lost })
     }
+}
 
-    /// Passes all events so far to `live`.
-    pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
-        let failed = |error: prism_trace::TraceError| CaptureError::Failed {
-            backend: Backend::Bpf,
-            what: error.to_string(),
-        };
+impl Running for Programs {
+    fn pump(&mut self, live: &mut Live) -> Result<(), String> {
         while let Some(event) = self.events.next() {
-            live.take(&event).map_err(failed)?;
+            live.take(&event).map_err(|error| error.to_string())?;
         }
         Ok(())
     }
 
-    /// Unloads the programs and passes the remaining events to `live`.
-    pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
+    fn stop(&mut self, live: &mut Live) -> Result<(), String> {
         self.loaded = None;
         self.pump(live)?;
-        let failed = |error: aya::maps::MapError| CaptureError::Failed {
-            backend: Backend::Bpf,
-            what: error.to_string(),
-        };
-        let lost = self.lost.get(&0, 0).map_err(failed)?;
+        let lost = self.lost.get(&0, 0).map_err(|error| error.to_string())?;
         live.lost(lost.iter().sum());
         Ok(())
     }
-}
-
-/// Which event counts as the request.
-pub(super) fn count_from(by_bio: bool) -> CountFrom {
-    if by_bio { CountFrom::Queue } else { CountFrom::Issue }
 }
 
 fn map(loaded: &mut Ebpf, name: &str) -> Result<aya::maps::Map, String> {

@@ -11,8 +11,8 @@ use prism_trace::{CountFrom, Live};
 use super::devices::Disk;
 use super::owner::{is_alive, owner};
 use super::restore::Restorer;
+use super::source::Running;
 use super::tracefs::{self, HOME, PAGE_MAX, at, read, write};
-use super::{Backend, CaptureError};
 
 /// Distinguishes the captures of one process.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -97,24 +97,17 @@ impl Instance {
     fn set(&self, file: &str, value: &str) -> Result<(), String> {
         write(&self.folder.join(file), value)
     }
+}
 
-    /// Passes everything that was recorded so far to `live`.
-    pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
-        let failed = |what: String| CaptureError::Failed { backend: Backend::Ftrace, what };
-        let mut take = |bytes: &[u8]| live.take(bytes).map_err(|error| error.to_string());
-        for buffer in &mut self.buffers {
-            tracefs::empty(buffer, &mut self.page, &mut take).map_err(failed)?;
-        }
-        Ok(())
+impl Running for Instance {
+    fn pump(&mut self, live: &mut Live) -> Result<(), String> {
+        self.buffers.iter_mut().try_for_each(|buffer| tracefs::empty(buffer, &mut self.page, live))
     }
 
-    /// Stops recording, and passes the rest to `live`.
-    pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
-        let failed = |what: String| CaptureError::Failed { backend: Backend::Ftrace, what };
-        self.set("tracing_on", "0").map_err(failed)?;
+    fn stop(&mut self, live: &mut Live) -> Result<(), String> {
+        self.set("tracing_on", "0")?;
         self.pump(live)?;
-        let lost = tracefs::lost(&self.folder).map_err(failed)?;
-        live.lost(lost);
+        live.lost(tracefs::lost(&self.folder)?);
         Ok(())
     }
 }

@@ -124,7 +124,7 @@ pub fn start(spec: &CaptureSpec) -> Result<Capture, CaptureError> {
         return Err(CaptureError::TooMany { count, most });
     }
     let (mut source, mut live, refused) = Source::start(spec, &disks)?;
-    let backend = source.backend();
+    let backend = source.backend;
     let mark_socket = MarkSocket::open()?;
     let marks = mark_socket.listener()?;
     let shared = Arc::new(Shared::default());
@@ -132,7 +132,7 @@ pub fn start(spec: &CaptureSpec) -> Result<Capture, CaptureError> {
     let run = move || {
         let result = run(&mut source, &mut live, &marks, &disks, &theirs);
         // In any case the kernel's tracing is restored.
-        source.undo();
+        drop(source);
         result
     };
     let thread = thread::Builder::new().name("capture".into()).spawn(run);
@@ -221,12 +221,12 @@ fn run(
         }
         for (name, time_ns) in marks.take() {
             let what = |error| format!("mark {name:?}: {error}");
-            live.mark(&name, time_ns).map_err(|error| failed(source, &what(error)))?;
+            live.mark(&name, time_ns).map_err(|error| source.failed(&what(error)))?;
         }
         let outcome = if stops {
-            Some(live.finish(&mut records).map_err(|error| failed(source, &error))?)
+            Some(live.finish(&mut records).map_err(|error| source.failed(&error))?)
         } else {
-            live.end_round(&mut records).map_err(|error| failed(source, &error))?;
+            live.end_round(&mut records).map_err(|error| source.failed(&error))?;
             None
         };
         let taken = records.len() as u64;
@@ -234,7 +234,7 @@ fn run(
         keep.take(&mut records, live.symbols())?;
         shared.requests.fetch_add(taken, Ordering::Relaxed);
         if let Some(outcome) = outcome {
-            let counted = match source.counts_bios() {
+            let counted = match source.by_bio {
                 true => CountedFrom::Queue,
                 false => CountedFrom::Issue,
             };
@@ -245,10 +245,6 @@ fn run(
         }
         thread::sleep(PAUSE);
     }
-}
-
-fn failed(source: &Source, what: &dyn std::fmt::Display) -> CaptureError {
-    CaptureError::Failed { backend: source.backend(), what: what.to_string() }
 }
 
 /// Keeps only the records that belong to one of `disks`.

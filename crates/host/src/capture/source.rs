@@ -1,23 +1,30 @@
 //! One interface to all backends: choose, start, read, stop.
 
-use prism_trace::Live;
+use std::fmt::Display;
+
+use prism_trace::{CountFrom, Live};
 
 use super::blk_tracer::BlkTracer;
-use super::bpf::{Programs, count_from};
+use super::bpf::Programs;
 use super::devices::Disk;
 use super::ftrace::Instance;
 use super::{Backend, CaptureError, CaptureSpec, Refusal};
 
-/// A running backend.
-pub(super) struct Source {
-    kind: Kind,
-    by_bio: bool,
+/// A backend that records; the kernel's tracing settings are restored when it is dropped.
+pub(super) trait Running: Send {
+    /// Passes the events that the kernel has so far to `live`.
+    fn pump(&mut self, live: &mut Live) -> Result<(), String>;
+
+    /// Stops, and passes the rest to `live`.
+    fn stop(&mut self, live: &mut Live) -> Result<(), String>;
 }
 
-enum Kind {
-    Bpf(Box<Programs>),
-    Ftrace(Instance),
-    Blk(BlkTracer),
+/// The backend that was chosen.
+pub(super) struct Source {
+    running: Box<dyn Running>,
+    pub backend: Backend,
+    /// Whether bios are counted instead of requests.
+    pub by_bio: bool,
 }
 
 impl Source {
@@ -34,78 +41,49 @@ impl Source {
             if spec.backend.is_some_and(|wanted| wanted != backend) {
                 continue;
             }
-            match Kind::start(backend, spec, disks, by_bio) {
-                Ok((kind, live)) => return Ok((Self { kind, by_bio }, live, refused)),
+            match run(backend, spec, disks, by_bio) {
+                Ok((running, live)) => {
+                    return Ok((Self { running, backend, by_bio }, live, refused));
+                }
                 Err(why) => refused.push(Refusal { backend, why }),
             }
         }
         Err(CaptureError::NoBackend { refused })
     }
 
-    /// The backend that runs.
-    pub fn backend(&self) -> Backend {
-        match self.kind {
-            Kind::Bpf(_) => Backend::Bpf,
-            Kind::Ftrace(_) => Backend::Ftrace,
-            Kind::Blk(_) => Backend::Blk,
-        }
-    }
-
-    /// Whether bios are counted instead of requests.
-    pub fn counts_bios(&self) -> bool {
-        self.by_bio
-    }
-
-    /// Passes the events that the kernel has so far to `live`.
+    /// As [`Running::pump`].
     pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
-        match &mut self.kind {
-            Kind::Bpf(programs) => programs.pump(live),
-            Kind::Ftrace(instance) => instance.pump(live),
-            Kind::Blk(tracer) => tracer.pump(live),
-        }
+        self.running.pump(live).map_err(|what| self.failed(&what))
     }
 
-    /// Stops, and passes the rest to `live`.
+    /// As [`Running::stop`].
     pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
-        match &mut self.kind {
-            Kind::Bpf(programs) => programs.stop(live),
-            Kind::Ftrace(instance) => instance.stop(live),
-            Kind::Blk(tracer) => tracer.stop(live),
-        }
+        self.running.stop(live).map_err(|what| self.failed(&what))
     }
 
-    /// Restores the kernel's tracing settings, if [`Source::stop`] did not.
-    pub fn undo(self) {
-        match self.kind {
-            // The programs are unloaded with their last handle.
-            Kind::Bpf(programs) => drop(programs),
-            Kind::Ftrace(instance) => drop(instance),
-            Kind::Blk(tracer) => drop(tracer),
-        }
+    /// The error of a capture that cannot go on because of `what`.
+    pub fn failed(&self, what: &dyn Display) -> CaptureError {
+        CaptureError::Failed { backend: self.backend, what: what.to_string() }
     }
 }
 
-impl Kind {
-    fn start(
-        backend: Backend,
-        spec: &CaptureSpec,
-        disks: &[Disk],
-        by_bio: bool,
-    ) -> Result<(Self, Live), String> {
-        let buffer = spec.buffer.0.clamp(4096, 1 << 30).next_power_of_two() as u32;
-        match backend {
-            Backend::Bpf => {
-                let programs = Programs::start(disks, buffer, by_bio)?;
-                Ok((Self::Bpf(Box::new(programs)), Live::bpf(count_from(by_bio))))
-            }
-            Backend::Ftrace => {
-                let (instance, live) = Instance::start(disks, buffer, count_from(by_bio))?;
-                Ok((Self::Ftrace(instance), live))
-            }
-            Backend::Blk => {
-                let (tracer, live) = BlkTracer::start(disks, buffer, count_from(by_bio))?;
-                Ok((Self::Blk(tracer), live))
-            }
+fn run(
+    backend: Backend,
+    spec: &CaptureSpec,
+    disks: &[Disk],
+    by_bio: bool,
+) -> Result<(Box<dyn Running>, Live), String> {
+    let buffer = spec.buffer.0.clamp(4096, 1 << 30).next_power_of_two() as u32;
+    let count_from = if by_bio { CountFrom::Queue } else { CountFrom::Issue };
+    Ok(match backend {
+        Backend::Bpf => (Box::new(Programs::start(disks, buffer, by_bio)?), Live::bpf(count_from)),
+        Backend::Ftrace => {
+            let (instance, live) = Instance::start(disks, buffer, count_from)?;
+            (Box::new(instance), live)
         }
-    }
+        Backend::Blk => {
+            let (tracer, live) = BlkTracer::start(disks, buffer, count_from)?;
+            (Box::new(tracer), live)
+        }
+    })
 }

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use prism_trace::Live;
+
 /// The mount point of the tracing file system.
 pub(super) const HOME: &str = "/sys/kernel/tracing";
 
@@ -39,16 +41,12 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
     file.map_err(|error| at(path, &error))
 }
 
-/// Reads `file` until it has no more, and passes each piece to `take`.
-pub(super) fn empty(
-    file: &mut File,
-    page: &mut [u8],
-    take: &mut impl FnMut(&[u8]) -> Result<(), String>,
-) -> Result<(), String> {
+/// Reads `file` until it has no more, and passes each piece to `live`.
+pub(super) fn empty(file: &mut File, page: &mut [u8], live: &mut Live) -> Result<(), String> {
     loop {
         match file.read(page) {
             Ok(0) => return Ok(()),
-            Ok(bytes) => take(&page[..bytes])?,
+            Ok(bytes) => live.take(&page[..bytes]).map_err(|error| error.to_string())?,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(format!("the trace buffer cannot be read: {error}")),
