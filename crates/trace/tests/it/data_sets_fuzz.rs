@@ -2,7 +2,7 @@
 //! never panic, how the bytes are cut does not matter, and whatever comes out is a request
 //! that every other part can work with.
 
-use crate::common::{data, options, read_pieces};
+use crate::common::{damage, damaged, data, observable, options, read_pieces};
 use prism_testkit::cases;
 use prism_trace::{Format, Op, detect};
 use proptest::prelude::*;
@@ -30,12 +30,9 @@ const SAMPLES: [(&str, Format); 17] = [
 
 /// Everything observable of a reading, after checking each record.
 fn outcome(format: Format, bytes: &[u8], piece: usize) -> String {
-    let whole = match read_pieces(options(format), &[bytes], piece) {
-        Ok(whole) => whole,
-        Err(error) => return error.to_string(),
-    };
+    let outcome = read_pieces(options(format), &[bytes], piece);
     let mut before_ns = 0;
-    for record in &whole.records {
+    for record in outcome.iter().flat_map(|whole| &whole.records) {
         assert!(record.issue_ns >= before_ns, "{format:?}: out of order");
         before_ns = record.issue_ns;
         assert!(record.len > 0 || record.op == Op::Flush, "{format:?}: {record:?}");
@@ -44,8 +41,7 @@ fn outcome(format: Format, bytes: &[u8], piece: usize) -> String {
             assert!(ns >= record.issue_ns, "{format:?}: {record:?}");
         }
     }
-    let names: Vec<&str> = whole.symbols.iter().collect();
-    format!("{:?}\n{:?}\n{names:?}", whole.records, whole.outcome)
+    observable(outcome)
 }
 
 fn pieces_agree(format: Format, bytes: &[u8], piece: usize) {
@@ -72,21 +68,10 @@ proptest! {
     #[test]
     fn random_damage_to_samples_does_no_harm(
         sample in prop::sample::select(SAMPLES.to_vec()),
-        damage in
-            prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..12),
+        damage in damage(),
         piece in 1_usize..500,
     ) {
-        let mut bytes = data(sample.0);
-        for (place, byte, kind) in damage {
-            let at = place.index(bytes.len());
-            match kind {
-                0 => bytes[at] = byte,
-                1 if bytes.len() > 1 => drop(bytes.remove(at)),
-                // Digits make numbers overflow, which single bytes rarely do.
-                2 => drop(bytes.splice(at..at, *b"99999999999999")),
-                _ => bytes.insert(at, byte),
-            }
-        }
+        let bytes = damaged(&data(sample.0), damage);
         pieces_agree(sample.1, &bytes, piece);
         let _ = detect(&bytes);
     }

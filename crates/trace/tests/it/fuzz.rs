@@ -1,6 +1,6 @@
 //! No input makes a parser panic, and how the bytes are cut does not matter.
 
-use crate::common::{data, options, read_pieces};
+use crate::common::{data, observable, options, read_pieces};
 use prism_testkit::cases;
 use prism_trace::{CountFrom, Format, LogicalBlock, ReaderOptions, detect};
 use proptest::prelude::*;
@@ -21,21 +21,10 @@ fn readers() -> Vec<ReaderOptions> {
     all
 }
 
-/// Everything observable of a reading, so that two can be compared.
-fn outcome(options: &ReaderOptions, inputs: &[&[u8]], piece: usize) -> String {
-    match read_pieces(options.clone(), inputs, piece) {
-        Err(error) => error.to_string(),
-        Ok(whole) => {
-            let names: Vec<&str> = whole.symbols.iter().collect();
-            format!("{:?}\n{:?}\n{names:?}", whole.records, whole.outcome)
-        }
-    }
-}
-
 fn pieces_agree(bytes: &[u8], piece: usize) {
     for options in readers() {
-        let whole = outcome(&options, &[bytes], bytes.len().max(1));
-        assert_eq!(outcome(&options, &[bytes], piece), whole, "{options:?}");
+        let outcome = |piece| observable(read_pieces(options.clone(), &[bytes], piece));
+        assert_eq!(outcome(piece), outcome(bytes.len().max(1)), "{options:?}");
     }
     let _ = detect(bytes);
 }

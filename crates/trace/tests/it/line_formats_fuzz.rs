@@ -1,6 +1,7 @@
 //! Feeds the one-line-one-request parsers with noise and with damaged real lines: they
 //! never panic, and whatever comes out is a request that every other part can work with.
 
+use crate::common::{damage, damaged};
 use prism_testkit::cases;
 use prism_trace::fio::FioParser;
 use prism_trace::map::MapParser;
@@ -124,20 +125,9 @@ proptest! {
     #[test]
     fn random_damage_to_lines_does_no_harm(
         sample in prop::sample::select(SAMPLES.to_vec()),
-        damage in prop::collection::vec((any::<u16>(), any::<u8>(), 0..4u8), 1..12),
+        damage in damage(),
     ) {
-        let mut text = sample.as_bytes().to_vec();
-        for (place, byte, kind) in damage {
-            let at = usize::from(place) % text.len().max(1);
-            match kind {
-                0 if at < text.len() => text[at] = byte,
-                1 if at < text.len() => drop(text.remove(at)),
-                // Digits make numbers overflow, which single bytes rarely do.
-                2 => drop(text.splice(at..at, *b"99999999999999")),
-                _ => text.insert(at, byte),
-            }
-        }
-        check_all(&text);
+        check_all(&damaged(sample.as_bytes(), damage));
     }
 
     #[test]

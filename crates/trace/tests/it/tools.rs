@@ -1,7 +1,7 @@
 //! The output of tools that print what the block layer or the disk's driver did gives the
 //! requests from which it was made, as far as it contains them.
 
-use crate::common::{Whole, data, options, read, read_pieces};
+use crate::common::{Whole, data, observable, options, read, read_pieces};
 use prism_testkit::cases;
 use prism_trace::{Capabilities, Format, Op, Record, TraceError, detect};
 use proptest::prelude::*;
@@ -244,13 +244,12 @@ proptest! {
             if place % 3 == 0 { text.insert(place, letter) } else { text[place] = letter }
         }
         for format in [Format::Biosnoop, Format::Etw, Format::Wiscsee] {
-            let show = |piece| match read_pieces(options(format), &[&text], piece) {
-                Err(error) => error.to_string(),
-                Ok(whole) => {
-                    let fits = |r: &Record| r.end() <= i64::MAX as u64 && r.issue_ns >= 0;
-                    assert!(whole.records.iter().all(fits), "{:?}", whole.records);
-                    format!("{:?} {:?}", whole.records, whole.outcome)
-                }
+            let show = |piece| {
+                let outcome = read_pieces(options(format), &[&text], piece);
+                let fits = |r: &Record| r.end() <= i64::MAX as u64 && r.issue_ns >= 0;
+                let mut records = outcome.iter().flat_map(|whole| &whole.records);
+                assert!(records.all(fits), "{:?}", outcome.map(|whole| whole.records));
+                observable(outcome)
             };
             prop_assert_eq!(show(piece), show(text.len()));
         }

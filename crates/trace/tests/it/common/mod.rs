@@ -6,6 +6,8 @@ use std::path::Path;
 use prism_trace::{
     CountFrom, Format, Op, ReadReport, Reader, ReaderOptions, Record, Symbols, TraceError,
 };
+use proptest::prelude::*;
+use proptest::sample::Index;
 
 /// Everything that was read from a trace.
 pub struct Whole {
@@ -50,6 +52,37 @@ pub fn read_pieces(
 /// Reads one input whole.
 pub fn read(options: ReaderOptions, input: &[u8]) -> Result<Whole, TraceError> {
     read_pieces(options, &[input], 64 << 10)
+}
+
+/// Everything observable of a reading, so that two can be compared.
+pub fn observable(outcome: Result<Whole, TraceError>) -> String {
+    match outcome {
+        Err(error) => error.to_string(),
+        Ok(whole) => {
+            let names: Vec<&str> = whole.symbols.iter().collect();
+            format!("{:?}\n{:?}\n{names:?}", whole.records, whole.outcome)
+        }
+    }
+}
+
+/// Changes to some bytes: places, new bytes and kinds of change.
+pub fn damage() -> impl Strategy<Value = Vec<(Index, u8, u8)>> {
+    prop::collection::vec((any::<Index>(), any::<u8>(), 0..4_u8), 1..12)
+}
+
+pub fn damaged(bytes: &[u8], damage: Vec<(Index, u8, u8)>) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for (place, byte, kind) in damage {
+        let at = place.index(bytes.len());
+        match kind {
+            0 => bytes[at] = byte,
+            1 if bytes.len() > 1 => drop(bytes.remove(at)),
+            // Digits make numbers overflow, which single bytes rarely do.
+            2 => drop(bytes.splice(at..at, *b"99999999999999")),
+            _ => bytes.insert(at, byte),
+        }
+    }
+    bytes
 }
 
 /// The content of a file of `tests/data` or of the samples, unpacked.
