@@ -5,11 +5,12 @@
 
 use crate::common::lab::{
     self, FIRMWARE, READ, UNIT, channel, faultless, filled, lab, link, one, request, serve, times,
+    try_serve,
 };
 use prism_base::{Bytes, Nanos};
 use prism_nand::{Cause, Nand};
 use prism_ssd::spec::{FaultSpec, WriteCache};
-use prism_ssd::{Drive, DriveSpec, HostOp, Status};
+use prism_ssd::{Drive, DriveSpec, HostOp, Request, Status};
 
 /// The drive of [`lab`] with a fault model in which nothing fails.
 fn ageing() -> DriveSpec {
@@ -66,14 +67,8 @@ fn unreadable_units_fail_reads_until_rewritten() {
     let at = u64::from(victim);
     assert_eq!(one(&mut drive, HostOp::Read, at).status, Status::Unreadable);
     // Writing a part of the unit is not enough.
-    let mut half = request(HostOp::Write, at, 1);
-    half.len = UNIT / 2;
-    let mut done = Vec::new();
-    drive.submit(half, drive.now()).unwrap();
-    while done.is_empty() {
-        drive.step(&mut done);
-    }
-    assert_eq!(done[0].status, Status::Done);
+    let half = Request { len: UNIT / 2, ..request(HostOp::Write, at, 1) };
+    assert_eq!(try_serve(&mut drive, half).unwrap().status, Status::Done);
     assert_eq!(one(&mut drive, HostOp::Read, at).status, Status::Unreadable);
     one(&mut drive, HostOp::Write, at);
     assert_eq!(one(&mut drive, HostOp::Read, at).status, Status::Done);

@@ -1,13 +1,15 @@
 //! Effects of faults on a zoned drive, each by itself: program failures, erase failures with and
 //! without a spare block, and the read-only state.
 
-use crate::common::lab::faultless;
+use crate::common::lab::{faultless, prepared};
 use crate::common::zoned::{
-    self, CAPACITY_UNITS, UNIT, ZONE_UNITS, ZONES, finish_all, request, serve, try_serve,
+    self, CAPACITY_UNITS, UNIT, ZONE_UNITS, ZONES, drain, request, serve, try_serve,
 };
 use prism_nand::Nand;
 use prism_ssd::spec::FaultSpec;
-use prism_ssd::{Drive, DriveSpec, DriveSpecError, HostOp, Status, SubmitError, ZoneState};
+use prism_ssd::{
+    Drive, DriveSpec, DriveSpecError, HostOp, InitialState, Status, SubmitError, ZoneState,
+};
 use prism_testkit::{all_seeds, seeds};
 
 /// The small zoned drive with zones over `members` dies, whose programs and erases fail with these
@@ -34,13 +36,13 @@ fn state(drive: &Drive, zone: u64) -> ZoneState {
 fn fill(drive: &mut Drive, zone: u64) {
     let all = serve(drive, request(HostOp::ZoneAppend, zone * ZONE_UNITS, CAPACITY_UNITS));
     assert_eq!(all.status, Status::Done);
-    finish_all(drive);
+    drain(drive);
 }
 
 fn reset(drive: &mut Drive, zone: u64) {
     let done = serve(drive, request(HostOp::ZoneReset, zone * ZONE_UNITS, 0));
     assert_eq!(done.status, Status::Done);
-    finish_all(drive);
+    drain(drive);
 }
 
 /// Every erase fails. Of twelve blocks ten are for zones and one is reserved for relocation, so
@@ -106,7 +108,7 @@ fn random_program_failures_leave_zones_that_can_be_read() {
                 drive.version_of(unit as u32).unwrap().expect("the data of a completed write")
             }));
         }
-        finish_all(&mut drive);
+        drain(&mut drive);
         if drive.flash_counts().faults.program_failures != 1 {
             continue;
         }
@@ -139,7 +141,7 @@ fn data_without_a_relocation_block_stays_in_the_buffer() {
     let mut drive = drive(ageing(2, 1.0, 0.0), 1);
     let first = serve(&mut drive, request(HostOp::ZoneAppend, 0, 9));
     assert_eq!(first.status, Status::Done);
-    finish_all(&mut drive);
+    drain(&mut drive);
     // The block of the zone, and every other block as a relocation block.
     assert_eq!(drive.health().unwrap().bad.failed_programs, 12);
     assert!(drive.read_only().is_some());
@@ -187,14 +189,9 @@ fn random_factory_bad_blocks_leave_zones_as_large() {
 /// Zones of a prepared drive may have failed while it was filled.
 #[test]
 fn random_failures_while_a_drive_is_prepared() {
-    let prepared = |seed| {
-        let device = ageing(2, 0.01, 0.0);
-        let state = prism_ssd::InitialState::Filled;
-        Drive::prepared(device, state, seed, |_| true).unwrap().unwrap().0
-    };
     let mut failed = 0;
     for seed in seeds(0..20) {
-        let drive = prepared(seed);
+        let drive = prepared(&ageing(2, 0.01, 0.0), InitialState::Filled, seed);
         drive.assert_consistent();
         let zones = drive.zones().unwrap();
         let counts = [ZoneState::Full, ZoneState::ReadOnly, ZoneState::Offline];

@@ -2,30 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::lab::filled;
+use crate::common::lab::{filled, request, rest, serve};
 use crate::common::tiny;
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::timing::transfer_time;
 use prism_ssd::spec::{Cell, SlcUsage, WriteCache};
 use prism_ssd::{Drive, DriveSpec, HostOp, Request};
 
-fn request(op: HostOp, unit: u64, units: u64) -> Request {
-    Request::new(op, unit * 4096, units * 4096, 0)
-}
-
 /// Mean and maximum latency of `requests`, one at a time.
 fn run(drive: &mut Drive, requests: impl IntoIterator<Item = Request>) -> (f64, Nanos) {
     let (mut sum, mut count, mut max) = (0, 0u64, Nanos::ZERO);
-    let mut out = Vec::new();
     for request in requests {
-        drive.submit(request, drive.now()).unwrap();
-        while out.is_empty() {
-            drive.step(&mut out);
-        }
-        let latency = out[0].completed.since(out[0].submitted);
-        out.clear();
+        let latency = serve(drive, request);
         // Background work ends first, so that the drive is idle at the next request.
-        drive.advance(SimTime(drive.now().0 + 1_000_000_000), &mut out);
+        rest(drive, Nanos(1_000_000_000));
         sum += latency.0;
         count += 1;
         max = max.max(latency);

@@ -5,7 +5,7 @@ use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
 use prism_nand::Cause;
 use prism_ssd::spec::{Mapping, WriteCache};
-use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, fit};
+use prism_ssd::{Completion, DriveSpec, HostOp, InitialState, Request, fit};
 
 /// Rates over whole seconds are infinite below one second and wrong by a factor of up to two for a
 /// few; rates of submitted requests count requests that never completed.
@@ -72,7 +72,7 @@ fn few_blocks_can_be_preconditioned() {
                 continue;
             }
             let state = InitialState::Preconditioned { overwrites: 1.0 };
-            let (drive, _) = Drive::prepared(device.clone(), state, 1, |_| true).unwrap().unwrap();
+            let drive = prepared(&device, state, 1);
             drive.assert_consistent();
             assert_eq!(drive.engine().ftl().mapped(), u64::from(device.logical_units()));
         }
@@ -86,7 +86,7 @@ fn preconditioning_knows_nothing_of_the_requests_that_follow() {
     for name in DriveSpec::preset_names() {
         let device = fit(&DriveSpec::preset(name).unwrap(), Bytes(64 << 20)).unwrap().device;
         let state = InitialState::Preconditioned { overwrites: 0.5 };
-        let (mut drive, _) = Drive::prepared(device, state, 1, |_| true).unwrap().unwrap();
+        let mut drive = prepared(&device, state, 1);
         let mut rng = Rng::stream(1, "defects.trace");
         let sectors = drive.device().capacity().0 / 512;
         closed_loop(&mut drive, 8, 500, |tag| {
@@ -139,7 +139,7 @@ fn two_runs_are_the_same() {
         let mut device = fit(&preset, Bytes(64 << 20)).unwrap().device;
         device.ftl.victim = prism_ftl::VictimPolicy::Random;
         let state = InitialState::Preconditioned { overwrites: 1.0 };
-        let (mut drive, _) = Drive::prepared(device, state, seed, |_| true).unwrap().unwrap();
+        let mut drive = prepared(&device, state, seed);
         let mut rng = Rng::stream(seed, "defects.twice");
         let units = u64::from(drive.device().logical_units());
         let span = closed_loop(&mut drive, 32, 20_000, |tag| {

@@ -2,13 +2,14 @@
 //! on flash. This test repeats them on a small drive and compares the sentences in the picture with
 //! the counts. Pictures of other mappings: `life_of_a_write` in `crates/engine`.
 
-use crate::common;
+use crate::common::lab::{filled, rest, serve};
+use crate::common::tiny;
 use std::ops::Range;
 
-use prism_base::{Bytes, SimTime};
+use prism_base::{Bytes, Nanos};
 use prism_nand::{Cause, PageTimes};
 use prism_ssd::spec::Mapping;
-use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, Request};
+use prism_ssd::{Drive, DriveSpec, HostOp, Request};
 
 const PICTURE: &str = include_str!("../../../../docs/mappings/dftl.svg");
 
@@ -21,7 +22,7 @@ const CACHED: u64 = 64;
 const UNITS: u64 = 2 * ENTRIES;
 
 fn device() -> DriveSpec {
-    let mut device = common::tiny(96, 8000, true);
+    let mut device = tiny(96, 8000, true);
     device.flash.dies_per_channel = 1;
     device.flash.planes = 1;
     device.flash.multi_plane = false;
@@ -44,14 +45,11 @@ fn device() -> DriveSpec {
 fn sentence(drive: &mut Drive, what: &str, units: Range<u64>) -> String {
     let before = *drive.flash_counts();
     let looks = *drive.map_counts().unwrap();
-    let mut out = Vec::new();
     let last = units.end as u32 - 1;
     for unit in units {
-        let request = Request::new(HostOp::Write, unit * UNIT, UNIT, 0);
-        drive.submit(request, drive.now()).unwrap();
+        serve(drive, Request::new(HostOp::Write, unit * UNIT, UNIT, 0));
         // Long enough for each to be on flash before the next is submitted.
-        let later = SimTime(drive.now().0 + 100_000_000);
-        drive.advance(later, &mut out);
+        rest(drive, Nanos(100_000_000));
     }
     drive.assert_consistent();
     let done = drive.flash_counts().since(&before);
@@ -76,8 +74,7 @@ fn sentence(drive: &mut Drive, what: &str, units: Range<u64>) -> String {
 
 #[test]
 fn a_map_on_flash_is_read_before_and_rewritten_after() {
-    let state = InitialState::Filled;
-    let (mut drive, _) = Drive::prepared(device(), state, 1, |_| true).unwrap().unwrap();
+    let mut drive = filled(&device());
     let steps = [("10", 10..11), ("11", 11..12), ("128 to 191", 128..192)];
     let sentences = steps.map(|(what, units)| sentence(&mut drive, what, units));
     let missing: Vec<_> =

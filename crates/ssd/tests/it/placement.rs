@@ -2,39 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::lab::lab;
+use crate::common::lab::*;
 use crate::common::{swarm, tiny};
-use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_base::{Bytes, Nanos, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::Cause;
 use prism_nand::timing::transfer_time;
 use prism_ssd::spec::{MapLoad, Mapping};
-use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request};
-
-const UNIT: u64 = 4096;
-
-fn prepared(device: &DriveSpec, state: InitialState) -> Drive {
-    let prepared = Drive::prepared(device.clone(), state, 1, |_| true);
-    prepared.unwrap().unwrap().0
-}
+use prism_ssd::{Drive, DriveSpec, HostOp, Request};
 
 /// Runs `requests` with up to `depth` in flight, to the end.
 fn run(drive: &mut Drive, depth: u32, requests: impl IntoIterator<Item = Request>) {
-    let mut out = Vec::new();
-    for request in requests {
-        while drive.in_flight() >= depth {
-            drive.step(&mut out);
-        }
-        drive.submit(request, drive.now()).unwrap();
-    }
-    while drive.in_flight() > 0 {
-        drive.step(&mut out);
-    }
+    let requests: Vec<_> = requests.into_iter().collect();
+    closed_loop(drive, depth, requests.len() as u64, |number| requests[number as usize]);
     drive.assert_consistent();
-}
-
-fn write(unit: u64, handle: u16) -> Request {
-    Request { handle, ..Request::new(HostOp::Write, unit * UNIT, UNIT, 0) }
 }
 
 /// Units copied by cleaning per unit that the host wrote, when a tenth of the units gets nine
@@ -45,13 +26,13 @@ fn copies(frontiers: Frontiers, handles: u32, separate: bool) -> f64 {
     device.ftl.victim = VictimPolicy::DChoices { d: 10 };
     device.ftl.placement_handles = handles;
     device.check().unwrap();
-    let mut drive = prepared(&device, InitialState::Filled);
+    let mut drive = filled(&device);
     let mut rng = Rng::stream(1, "placement");
     let mut requests = |count| -> Vec<Request> {
         let hot_or_cold = (0..count).map(|_| {
             let hot = rng.chance(0.9);
             let unit = if hot { rng.below(800) } else { 800 + rng.below(7200) };
-            write(unit, u16::from(hot && separate))
+            Request { handle: u16::from(hot && separate), ..write(unit) }
         });
         hot_or_cold.collect()
     };
@@ -83,14 +64,13 @@ fn segments_group_by_address() {
         let mut device = tiny(48, 4096, true);
         device.ftl.segment = segment;
         device.check().unwrap();
-        let mut drive = prepared(&device, InitialState::Empty);
+        let mut drive = empty(&device);
         for _ in 0..12 {
             // Runs of four units, so that the files share no program unit.
-            let by_turns = (0..2048).flat_map(|i| [write(i, 0), write(2048 + i, 0)]);
+            let by_turns = (0..2048).flat_map(|i| [write(i), write(2048 + i)]);
             run(&mut drive, 8, by_turns);
-            let discard = Request::new(HostOp::Discard, 2048 * UNIT, 2048 * UNIT, 0);
-            run(&mut drive, 1, [discard]);
-            let again = (0..2048).map(|i| write(2048 + i, 0));
+            run(&mut drive, 1, [request(HostOp::Discard, 2048, 2048)]);
+            let again = (0..2048).map(|i| write(2048 + i));
             run(&mut drive, 8, again);
         }
         drive.flash_counts().units[Cause::Gc]
@@ -115,13 +95,13 @@ fn half_a_program_unit_in_a_small_buffer_blocks_no_rewrites() {
     device.drive.write_buffer = device.write_buffer_min();
     device.check().unwrap();
     assert_eq!(device.drive.write_buffer, Bytes(4 * UNIT));
-    let mut drive = prepared(&device, InitialState::Filled);
-    run(&mut drive, 1, [0, 1].map(|unit| Request::new(HostOp::Write, unit * UNIT, UNIT, 0)));
+    let mut drive = filled(&device);
+    run(&mut drive, 1, [write(0), write(1)]);
     assert_eq!(drive.buffered_units(), 2);
     // Changes 70 translation pages, none of which is cached.
     let rest = device.capacity().0 - 2 * UNIT;
     run(&mut drive, 1, [Request::new(HostOp::Discard, 2 * UNIT, rest, 0)]);
-    run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
+    run(&mut drive, 1, [read(0)]);
     assert_eq!(drive.host_counts().completed, 4);
 }
 
@@ -148,7 +128,7 @@ fn full_dftl(blocks: u32, victim: VictimPolicy, buffer_units: u64) -> DriveSpec 
 /// make progress meanwhile, and so do rewrites.
 fn writes_and_rewrites_go_on(blocks: u32, victim: VictimPolicy, buffer_units: u64, writes: u64) {
     let device = full_dftl(blocks, victim, buffer_units);
-    let mut drive = prepared(&device, InitialState::Filled);
+    let mut drive = filled(&device);
     let (unit, units) = (device.ftl.mapping_unit.0, u64::from(device.logical_units()));
     let mut rng = Rng::stream(1, "placement.full");
     let mut out = Vec::new();
@@ -183,18 +163,13 @@ fn a_command_waits_for_a_limited_number_of_rewrites() {
 #[test]
 fn a_miss_costs_one_read_of_a_translation_page() {
     let device = dftl(128, 8192, 1024);
-    let mut drive = prepared(&device, InitialState::Filled);
+    let mut drive = filled(&device);
     let (f, d) = (&device.flash, &device.drive);
     let page = f.t_read.of(0) + transfer_time(Bytes(UNIT), f.channel_bandwidth.unwrap());
     let hit = d.firmware_read + page + transfer_time(Bytes(UNIT), d.link_bandwidth.unwrap());
-    let mut latency = |unit: u64| -> Completion {
-        let mut out = Vec::new();
-        drive.submit(Request::new(HostOp::Read, unit * UNIT, UNIT, 0), drive.now()).unwrap();
-        drive.advance(SimTime(drive.now().0 + 10_000_000), &mut out);
-        out[0]
-    };
     for (unit, expected, map_reads) in [(7, hit + page, 1), (7, hit, 0), (8, hit + page, 1)] {
-        let done = latency(unit);
+        let done = one(&mut drive, HostOp::Read, unit);
+        rest(&mut drive, Nanos(10_000_000));
         let taken: Nanos = done.completed.since(done.submitted);
         assert_eq!((taken, done.cost.map_reads), (expected, map_reads), "unit {unit}");
     }
@@ -208,12 +183,11 @@ fn a_miss_costs_one_read_of_a_translation_page() {
 #[test]
 fn a_discard_of_everything_blocks_no_request_for_ever() {
     let device = dftl(1024, 100_000, 1024);
-    let mut drive = prepared(&device, InitialState::Filled);
-    let mut out = Vec::new();
+    let mut drive = filled(&device);
     let all = device.capacity().0;
     for (op, offset, len) in [(HostOp::Discard, 0, all), (HostOp::Read, UNIT, UNIT)] {
         drive.submit(Request::new(op, offset, len, 0), drive.now()).unwrap();
-        drive.advance(SimTime(drive.now().0 + 1_000_000_000), &mut out);
+        rest(&mut drive, Nanos(1_000_000_000));
         assert_eq!(drive.in_flight(), 0, "{op:?} ends");
     }
 }
@@ -223,12 +197,10 @@ fn a_discard_of_everything_blocks_no_request_for_ever() {
 fn the_miss_ratio_is_the_share_that_does_not_fit() {
     for (entries, share) in [(512, 0.0625), (2048, 0.25), (6144, 0.75), (9000, 1.0)] {
         let device = dftl(128, 8192, entries);
-        let mut drive = prepared(&device, InitialState::Filled);
+        let mut drive = filled(&device);
         let mut rng = Rng::stream(2, "placement.misses");
-        let mut reads = |count| -> Vec<Request> {
-            let read = |unit| Request::new(HostOp::Read, unit * UNIT, UNIT, 0);
-            (0..count).map(|_| read(rng.below(8192))).collect()
-        };
+        let mut reads =
+            |count| -> Vec<Request> { (0..count).map(|_| read(rng.below(8192))).collect() };
         run(&mut drive, 4, reads(60_000));
         let before = *drive.map_counts().unwrap();
         run(&mut drive, 4, reads(40_000));
@@ -241,9 +213,9 @@ fn the_miss_ratio_is_the_share_that_does_not_fit() {
 fn with_whole_pages_neighbours_hit() {
     let mut device = dftl(128, 8192, 2048);
     device.ftl.map_load = MapLoad::Page;
-    let mut drive = prepared(&device, InitialState::Filled);
+    let mut drive = filled(&device);
     // Eight translation pages of 1024 entries; 64 units at once, in order.
-    let reads = (0..128).map(|i| Request::new(HostOp::Read, i * 64 * UNIT, 64 * UNIT, 0));
+    let reads = (0..128).map(|i| request(HostOp::Read, i * 64, 64));
     run(&mut drive, 1, reads);
     let counts = *drive.map_counts().unwrap();
     assert_eq!((counts.loads, counts.hits + counts.misses), (8, 8192));
@@ -255,10 +227,10 @@ fn with_whole_pages_neighbours_hit() {
 fn a_discard_that_is_ignored_leaves_the_map_alone() {
     let mut device = dftl(128, 8192, 1024);
     device.drive.discards = false;
-    let mut drive = prepared(&device, InitialState::Filled);
-    run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
-    run(&mut drive, 1, [Request::new(HostOp::Discard, 0, 4096 * UNIT, 0)]);
-    run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
+    let mut drive = filled(&device);
+    run(&mut drive, 1, [read(0)]);
+    run(&mut drive, 1, [request(HostOp::Discard, 0, 4096)]);
+    run(&mut drive, 1, [read(0)]);
     let counts = *drive.map_counts().unwrap();
     assert_eq!((counts.hits, counts.misses, counts.writebacks), (1, 1, 0));
 }
@@ -268,16 +240,16 @@ fn a_discard_that_is_ignored_leaves_the_map_alone() {
 #[test]
 fn dirty_entries_cost_programs_of_the_map() {
     let device = dftl(160, 8192, 512);
-    let mut drive = prepared(&device, InitialState::Filled);
+    let mut drive = filled(&device);
     let mut rng = Rng::stream(3, "placement.writes");
-    run(&mut drive, 4, (0..20_000).map(|_| write(rng.below(8192), 0)));
+    run(&mut drive, 4, (0..20_000).map(|_| write(rng.below(8192))));
     let flash = drive.flash_counts();
     assert!(flash.units[Cause::Map] > 400, "{:?}", flash.units);
     assert!(flash.reads[Cause::Map] > 9_000, "{:?}", flash.reads);
     let large = dftl(160, 8192, 8192);
-    let mut drive = prepared(&large, InitialState::Filled);
+    let mut drive = filled(&large);
     let mut rng = Rng::stream(3, "placement.writes");
-    run(&mut drive, 4, (0..20_000).map(|_| write(rng.below(8192), 0)));
+    run(&mut drive, 4, (0..20_000).map(|_| write(rng.below(8192))));
     assert!(drive.flash_counts().reads[Cause::Map] < 8300, "each entry is missed once");
     let mut rng = Rng::stream(3, "placement.writes");
     let units: BTreeSet<_> = (0..20_000).map(|_| rng.below(8192)).collect();

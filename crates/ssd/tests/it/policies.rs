@@ -221,14 +221,20 @@ fn idle_cleaning_begins_in_idle_time_and_ends_with_it() {
     assert_eq!((copies(&drive), free(&drive)), (0, device.ftl.free_blocks_low));
 }
 
-/// Copies while the host keeps the die busy with (urgent) reads, from the low watermark on, and
-/// those made in idle time afterwards.
-fn copies_under_reads(mode: CleaningMode) -> (u64, u64) {
+/// The drive with room between the watermarks.
+fn cleaned(mode: CleaningMode) -> DriveSpec {
     let mut device = lab();
     device.ftl.cleaning = mode;
     device.ftl.free_blocks_low = 6;
     device.ftl.free_blocks_high = 6;
     device.ftl.free_blocks_critical = 3;
+    device
+}
+
+/// Copies while the host keeps the die busy with (urgent) reads, from the low watermark on, and
+/// those made in idle time afterwards.
+fn copies_under_reads(mode: CleaningMode) -> (u64, u64) {
+    let mut device = cleaned(mode);
     let mut drive = worn(&mut device);
     let mut rng = Rng::stream(4, "policies.reads");
     // Two blocks of writes, so that one or two erased blocks below the low watermark are left; at
@@ -257,12 +263,7 @@ fn cleaning_that_yields_waits_for_the_host() {
 #[test]
 fn cleaning_does_not_yield_below_the_critical_watermark() {
     for mode in [CleaningMode::Partial, CleaningMode::PriorityAware] {
-        let mut device = lab();
-        device.ftl.cleaning = mode;
-        device.ftl.free_blocks_low = 6;
-        device.ftl.free_blocks_high = 6;
-        device.ftl.free_blocks_critical = 3;
-        let mut drive = worn(&mut device);
+        let mut drive = worn(&mut cleaned(mode));
         let mut rng = Rng::stream(4, "policies.writes");
         // Endless urgent writes: cleaning must run at the critical watermark.
         closed_loop(&mut drive, 8, 2000, |_| urgent(write(rng.below(800))));

@@ -271,6 +271,6 @@ fn units_that_wait_for_a_program_unit_are_saved() {
     assert_eq!(loaded.buffered_units(), 3);
     assert_eq!(loaded.zone_info(0).unwrap(), drive.zone_info(0).unwrap());
     zoned::serve(&mut loaded, zoned::request(HostOp::Write, 3, 5));
-    zoned::finish_all(&mut loaded);
+    zoned::drain(&mut loaded);
     assert_eq!((loaded.buffered_units(), loaded.engine().ftl().mapped()), (0, 8));
 }

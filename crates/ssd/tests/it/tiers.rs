@@ -208,9 +208,7 @@ fn small_writes_are_stored_in_the_region() {
 fn a_loaded_snapshot_behaves_as_the_original() {
     for mut device in [below(70), cache()] {
         device.drive.write_cache = WriteCache::WriteBack;
-        let prepared = InitialState::Preconditioned { overwrites: 3.0 };
-        let (mut drive, _) =
-            Drive::prepared(device.clone(), prepared, 3, |_| true).unwrap().unwrap();
+        let mut drive = prepared(&device, InitialState::Preconditioned { overwrites: 3.0 }, 3);
         let bytes = drive.save().unwrap();
         let mut again = Drive::from_saved(device, &bytes).unwrap();
         assert_eq!(again.save().unwrap(), bytes);

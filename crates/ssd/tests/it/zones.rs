@@ -1,6 +1,6 @@
 //! Zones of a drive: rules against a naive model, content of the flash, and reports.
 
-use crate::common::zoned::{self, UNIT, device, finish_all, request, serve, try_serve};
+use crate::common::zoned::{self, UNIT, device, drain, request, serve, try_serve};
 use prism_base::{Bytes, Nanos, Rng};
 use prism_nand::{Cause, Nand};
 use prism_ssd::{
@@ -62,7 +62,7 @@ fn a_zone_ends_at_its_capacity() {
     assert_eq!(state(&drive, 1), ZoneState::Full);
     let full = try_serve(&mut drive, request(HostOp::Write, ZONE + CAPACITY, 1));
     assert_eq!(full.unwrap_err(), SubmitError::ZoneFull { zone: 1 });
-    finish_all(&mut drive);
+    drain(&mut drive);
     drive.assert_consistent();
     let read = serve(&mut drive, request(HostOp::Read, ZONE, ZONE));
     assert_eq!(u64::from(read.cost.unmapped), ZONE - CAPACITY);
@@ -78,7 +78,7 @@ fn a_reset_empties_a_zone_and_its_block_is_erased_later() {
         append(&mut drive, zone, CAPACITY);
     }
     append(&mut drive, 3, 3);
-    finish_all(&mut drive);
+    drain(&mut drive);
     for zone in [0, 3] {
         serve(&mut drive, request(HostOp::ZoneReset, zone * ZONE, 0));
         assert_eq!(
@@ -88,14 +88,14 @@ fn a_reset_empties_a_zone_and_its_block_is_erased_later() {
         let read = serve(&mut drive, request(HostOp::Read, zone * ZONE, CAPACITY));
         assert_eq!(u64::from(read.cost.unmapped), CAPACITY);
     }
-    finish_all(&mut drive);
+    drain(&mut drive);
     drive.assert_consistent();
     // Zone 3 was only in the buffer, so nothing was erased.
     let members = u64::from(drive.device().geometry().dies_per_superblock);
     assert_eq!(drive.engine().nand().erases_total(), members);
     assert_eq!(drive.buffered_units(), 0);
     append(&mut drive, 0, CAPACITY);
-    finish_all(&mut drive);
+    drain(&mut drive);
     drive.assert_consistent();
 }
 
@@ -154,7 +154,7 @@ fn appends_get_their_offsets_in_order() {
     let busy = drive.submit(request(HostOp::ZoneReset, 4 * ZONE, 0), drive.now());
     assert_eq!(busy.unwrap_err(), SubmitError::ZoneBusy { zone: 4 });
     let mut places: Vec<_> =
-        finish_all(&mut drive).iter().map(|done| (done.tag, done.offset / UNIT)).collect();
+        drain(&mut drive).iter().map(|done| (done.tag, done.offset / UNIT)).collect();
     places.sort_unstable();
     let from = 4 * ZONE;
     assert_eq!(places, [(0, from), (1, from + 4), (2, from + 5), (3, from + 14)]);
@@ -188,7 +188,7 @@ fn a_failed_zone_is_read_only_or_offline() {
     assert!(drive.zone_failed(0, ZoneFault::ReadOnly, &mut out));
     assert!(drive.zone_failed(1, ZoneFault::Offline, &mut out));
     assert!(!drive.zone_failed(1000, ZoneFault::Offline, &mut out));
-    finish_all(&mut drive);
+    drain(&mut drive);
     drive.assert_consistent();
     assert_eq!(drive.buffered_units(), 0);
     assert_eq!((state(&drive, 0), state(&drive, 1)), (ZoneState::ReadOnly, ZoneState::Offline));
@@ -261,7 +261,7 @@ fn a_zone_is_as_fast_as_its_dies() {
         for unit in (0..units).step_by(4) {
             serve(&mut drive, request(HostOp::Write, unit, 4));
         }
-        finish_all(&mut drive);
+        drain(&mut drive);
         let span = drive.now().since(begun);
         let program_units = units / u64::from(device.geometry().units_per_program_unit());
         let program = device.flash.t_program.mean().0;
@@ -293,7 +293,7 @@ fn random_commands_follow_the_naive_model() {
             }
             model.compare(&drive);
         }
-        finish_all(&mut drive);
+        drain(&mut drive);
         drive.assert_consistent();
     }
 }

@@ -4,7 +4,7 @@ use prism_base::{Bytes, Nanos};
 use prism_nand::PageTimes;
 use prism_nand::timing::transfer_time;
 use prism_ssd::spec::{Cell, FaultSpec, SlcSpec, SlcUsage, WriteCache};
-use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request};
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, SubmitError};
 
 pub const UNIT: u64 = 4096;
 pub const READ: Nanos = Nanos(50_000);
@@ -121,29 +121,33 @@ pub fn empty(device: &DriveSpec) -> Drive {
 }
 
 pub fn filled(device: &DriveSpec) -> Drive {
-    let prepared = Drive::prepared(device.clone(), InitialState::Filled, 1, |_| true);
-    prepared.unwrap().unwrap().0
+    prepared(device, InitialState::Filled, 1)
 }
 
-/// Submits a request of one unit now and runs until it completes.
-pub fn one(drive: &mut Drive, op: HostOp, unit: u64) -> Completion {
-    let mut done = Vec::new();
-    drive.submit(request(op, unit, 1), drive.now()).unwrap();
-    while done.is_empty() {
-        drive.step(&mut done);
-    }
-    done[0]
+pub fn prepared(device: &DriveSpec, state: InitialState, seed: u64) -> Drive {
+    Drive::prepared(device.clone(), state, seed, |_| true).unwrap().unwrap().0
 }
 
-/// Submits `request` now and runs until it completes. Returns its latency.
-pub fn serve(drive: &mut Drive, request: Request) -> Nanos {
+/// Submits `request` now and runs until it completes.
+pub fn try_serve(drive: &mut Drive, request: Request) -> Result<Completion, SubmitError> {
     let mut done = Vec::new();
-    drive.submit(request, drive.now()).unwrap();
+    drive.submit(request, drive.now())?;
     while done.is_empty() {
         drive.step(&mut done);
     }
     assert_eq!(done.len(), 1, "one request at a time");
-    done[0].completed.since(done[0].submitted)
+    Ok(done[0])
+}
+
+/// The same for a request of one unit.
+pub fn one(drive: &mut Drive, op: HostOp, unit: u64) -> Completion {
+    try_serve(drive, request(op, unit, 1)).unwrap()
+}
+
+/// The same. Returns the latency.
+pub fn serve(drive: &mut Drive, request: Request) -> Nanos {
+    let done = try_serve(drive, request).unwrap();
+    done.completed.since(done.submitted)
 }
 
 /// Runs until the drive is idle. Returns the completions.

@@ -2,9 +2,9 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_nand::PageTimes;
-use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, SubmitError};
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request};
 
-pub use super::lab::{UNIT, request};
+pub use super::lab::{UNIT, drain, request, try_serve};
 
 /// Size and capacity of the zones of [`device`], in units.
 pub const ZONE_UNITS: u64 = 80;
@@ -38,26 +38,8 @@ pub fn device(members: u32) -> DriveSpec {
 }
 
 /// Submits `request` and runs until it completes.
-pub fn try_serve(drive: &mut Drive, request: Request) -> Result<Completion, SubmitError> {
-    let mut done = Vec::new();
-    drive.submit(request, drive.now())?;
-    while done.is_empty() {
-        drive.step(&mut done);
-    }
-    Ok(done[0])
-}
-
 pub fn serve(drive: &mut Drive, request: Request) -> Completion {
     try_serve(drive, request).unwrap_or_else(|error| panic!("{request:?}: {error}"))
-}
-
-/// Runs until the drive is idle.
-pub fn finish_all(drive: &mut Drive) -> Vec<Completion> {
-    let mut done = Vec::new();
-    while drive.next_event().is_some() {
-        drive.step(&mut done);
-    }
-    done
 }
 
 /// The state of a zone, by letters: Empty, Implicitly, eXplicitly open, Closed, Full.
