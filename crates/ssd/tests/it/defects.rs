@@ -5,7 +5,7 @@ use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
 use prism_nand::Cause;
 use prism_ssd::spec::{Mapping, WriteCache};
-use prism_ssd::{Completion, DriveSpec, HostOp, InitialState, Request, fit};
+use prism_ssd::{DriveSpec, HostOp, InitialState, Request, fit};
 
 /// Rates over whole seconds are infinite below one second and wrong by a factor of up to two for a
 /// few; rates of submitted requests count requests that never completed.
@@ -108,15 +108,10 @@ fn counters_agree_and_are_numbers() {
     let mut drive = filled(&device);
     let mut rng = Rng::stream(1, "defects.misses");
     let mut map_reads = 0;
-    let mut done = Vec::new();
     for _ in 0..2000 {
         let unit = rng.below(600);
         let request = if rng.chance(0.5) { write(unit) } else { read(unit) };
-        drive.submit(request, drive.now()).unwrap();
-        while drive.in_flight() > 0 {
-            drive.step(&mut done);
-        }
-        done.drain(..).for_each(|one: Completion| map_reads += u64::from(one.cost.map_reads));
+        map_reads += u64::from(try_serve(&mut drive, request).unwrap().cost.map_reads);
     }
     let counts = *drive.map_counts().unwrap();
     assert_eq!(counts.hits + counts.misses, 2000, "one lookup for each unit");

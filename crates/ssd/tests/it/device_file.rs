@@ -32,10 +32,11 @@ fn example_with_ftl(fence: &str) -> String {
     text.replace("power_loss_protection = false", "power_loss_protection = true")
 }
 
-/// The error of the device file `text` with `from` replaced by `to`.
-fn refused(text: &str, from: &str, to: &str) -> String {
+/// Checks the error of the device file `text` with `from` replaced by `to`.
+fn refused(text: &str, from: &str, to: &str, expected: &str) {
     assert!(text.contains(from), "{from}");
-    DriveSpec::from_toml(&text.replace(from, to)).unwrap_err().to_string()
+    let message = DriveSpec::from_toml(&text.replace(from, to)).unwrap_err().to_string();
+    assert!(message.contains(expected), "{message}");
 }
 
 /// Checks that `text` needs each of `fields`, the error of which `missing` has, and that the
@@ -44,9 +45,8 @@ fn belong_to_the_mapping(text: &str, fields: [&str; 3], missing: impl Fn(&str) -
     for field in fields {
         assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
         let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
-        assert!(refused(text, &format!("{line}\n"), "").contains(&missing(field)));
-        let page = refused(example(), "[ftl]", &format!("[ftl]\n{line}"));
-        assert!(page.contains(&format!("ftl.{field}")), "{page}");
+        refused(text, &format!("{line}\n"), "", &missing(field));
+        refused(example(), "[ftl]", &format!("[ftl]\n{line}"), &format!("ftl.{field}"));
     }
 }
 
@@ -180,10 +180,7 @@ fn the_hybrid_fields_are_described_and_required() {
     assert_eq!(device.usable_units(), 4095 * 2048, "all blocks but one");
     let fields = ["group_blocks", "group_log_blocks", "log_share"];
     belong_to_the_mapping(&text, fields, |field| format!("ftl.{field} = nothing"));
-    let check = |from: &str, to: &str, expected: &str| {
-        let message = refused(&text, from, to);
-        assert!(message.contains(expected), "{message}");
-    };
+    let check = |from, to, expected| refused(&text, from, to, expected);
     check("victim = \"fifo\"", "victim = \"random\"", "random does not combine");
     check("\"separate\"", "\"shared\"", "ftl.frontiers = shared");
     check("protection = true", "protection = false", "drive.discards = true");
@@ -214,10 +211,7 @@ fn the_zone_fields_are_described_and_required() {
     assert_eq!((shape.count, shape.size, shape.capacity), (3584, 16 << 20, 8 << 20));
     let fields = ["zone_size", "max_open_zones", "max_active_zones"];
     belong_to_the_mapping(&text, fields, |_| "mapping \"zns\" needs".into());
-    let check = |from: &str, to: &str, expected: &str| {
-        let message = refused(&text, from, to);
-        assert!(message.contains(expected), "{message}");
-    };
+    let check = |from, to, expected| refused(&text, from, to, expected);
     check("zone_size = \"16MiB\"", "zone_size = \"4MiB\"", "larger zone_size");
     check("max_open_zones = 8", "max_open_zones = 13", "at most max_active_zones");
     check("\"56GiB\"", "\"57GB\"", "whole number of zones");

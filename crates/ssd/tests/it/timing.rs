@@ -321,20 +321,10 @@ fn whole_units_cost_programs_and_partial_ones_a_read_in_addition() {
 /// Serves reads and writes in any order.
 fn serve_all(device: &DriveSpec) {
     device.check().unwrap();
-    let mut drive = filled(device);
-    let mut done = Vec::new();
-    for unit in 0..256 {
+    closed_loop(&mut filled(device), device.drive.queue_depth, 256, |unit| {
         let op = if unit % 3 == 0 { HostOp::Write } else { HostOp::Read };
-        while !drive.can_accept(0) {
-            drive.step(&mut done);
-        }
-        let (unit, now) = (unit * 7 % u64::from(device.logical_units()), drive.now());
-        drive.submit(request(op, unit, 1), now).unwrap();
-    }
-    while drive.in_flight() > 0 {
-        drive.step(&mut done);
-    }
-    drive.assert_conserved();
+        request(op, unit * 7 % u64::from(device.logical_units()), 1)
+    });
 }
 
 #[test]
