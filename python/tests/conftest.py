@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pathlib
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -25,6 +27,17 @@ def sample() -> str:
 def trace(sample: str) -> prism.Trace:
     """That trace, its application only."""
     return prism.read_trace(sample, phase="app")
+
+
+@pytest.fixture
+def turn() -> Iterator[None]:
+    """Waits until no other test of this machine captures or mounts. Tests of the command compare
+    the state of the kernel before and after, and lock the same file
+    (``crates/cli/tests/it/common/loop_disk.rs``)."""
+    name = f"prism-tests-{os.getuid()}.lock"
+    with open(pathlib.Path(tempfile.gettempdir(), name), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ import pytest
 
 import prism
 
+pytestmark = pytest.mark.usefixtures("turn")
+
 
 def begin() -> prism.Capture:
     """A capture of every disk, or a skipped test that says why."""

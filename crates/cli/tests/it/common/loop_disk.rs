@@ -2,10 +2,12 @@
 //! the end of the test, also after a failure.
 
 use prism_testkit::skipped;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
 
+use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
 
 /// Bytes of the disk, enough for xfs.
@@ -16,11 +18,19 @@ const DISK_BYTES: u64 = 400 << 20;
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Held by the test that captures or mounts.
-pub type Turn = MutexGuard<'static, ()>;
+pub struct Turn {
+    /// Locked: the tests of another working copy may run on this machine at the same time.
+    _file: File,
+    _here: MutexGuard<'static, ()>,
+}
 
-/// Waits until no other test captures or mounts.
+/// Waits until no other test captures or mounts. `python/tests/conftest.py` locks the same file.
 pub fn turn() -> Turn {
-    TURN.lock().unwrap_or_else(|broken| broken.into_inner())
+    let here = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
+    let name = format!("prism-tests-{}.lock", rustix::process::getuid().as_raw());
+    let file = File::create(std::env::temp_dir().join(name)).expect("a file to lock");
+    flock(&file, FlockOperation::LockExclusive).expect("its file system has locks");
+    Turn { _file: file, _here: here }
 }
 
 /// A mounted file system.
