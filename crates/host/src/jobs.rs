@@ -1,8 +1,8 @@
 //! Independent computations on all cores, with results in the order of the jobs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 /// Runs `jobs` on `threads` threads, at least one. The result does not depend on the number of
@@ -33,10 +33,27 @@ pub fn run_on<T: Send>(
             finished(done.fetch_add(1, Ordering::Relaxed) + 1);
         }
     };
+    // Jobs begin when all threads have started: a thread that starts while a job takes the last
+    // memory could not report that, and the process would be aborted.
+    let gate = Mutex::new(());
     thread::scope(|scope| {
-        // Where the system gives no more threads, those that there are do the work.
-        let another = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let closed = gate.lock();
+        let (starting, started) = mpsc::channel::<()>();
+        let another = |_| {
+            let starting = starting.clone();
+            let begin = || {
+                drop(starting);
+                drop(gate.lock());
+                work();
+            };
+            // Where the system gives no more threads, those that there are do the work.
+            thread::Builder::new().spawn_scoped(scope, begin).ok()
+        };
         let workers: Vec<_> = (1..threads).filter_map(another).collect();
+        drop(starting);
+        // Ends when every thread has dropped its sender.
+        started.iter().for_each(drop);
+        drop(closed);
         work();
         for worker in workers {
             // A scope would replace the payload, by which the caller knows the reason.
