@@ -101,7 +101,8 @@ impl<T> Out<T> {
         Ok(Self(to))
     }
 
-    /// As [`Out::new`]; NULL is no parameter.
+    /// As [`Out::new`]; `None` for NULL, with which the caller says that it does not want the
+    /// value.
     ///
     /// # Safety
     /// As [`Out::new`].

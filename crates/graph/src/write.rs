@@ -342,7 +342,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Writes segments of what `put` adds to a payload for the item of each vertex.
+    /// Writes one item for each vertex, in segments; `put` appends an item to the payload of a
+    /// segment.
     fn of_vertices<T>(
         &mut self,
         kind: Kind,
@@ -352,7 +353,7 @@ impl<'a> Writer<'a> {
         let capacity = self.space.capacity() - HEADER_BYTES - 10;
         let last = self.prepared.ids.len() as u32 - 1;
         let (mut payload, mut first) = (Vec::new(), 0);
-        for (vertex, item) in (0..).zip(items) {
+        for (vertex, item) in (0..=last).zip(items) {
             put(item, &mut payload);
             if payload.len() > capacity || vertex == last {
                 let header = Header::plain(kind, first, vertex + 1 - first);

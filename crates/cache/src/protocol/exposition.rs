@@ -208,11 +208,18 @@ mod tests {
         let types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         assert_eq!(types.len(), types.iter().collect::<BTreeSet<_>>().len());
         for line in types {
-            assert_eq!(line.ends_with("_total counter"), !line.ends_with(" gauge"), "{line}");
+            let (metric, kind) = line.rsplit_once(' ').unwrap();
+            let expected = if metric.ends_with("_total") { "counter" } else { "gauge" };
+            assert_eq!(kind, expected, "{line}");
         }
         for row in GENERAL.iter().chain(&FLASH) {
             let named = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
             assert!(metric_of(row.1).bytes().all(named) && row.2.ends_with('.'), "{row:?}");
+            let label = row.1[metric_of(row.1).len()..].strip_prefix('{');
+            let label = label.map(|label| label.strip_suffix("\"}")?.split_once("=\""));
+            let well_formed =
+                |(name, value): (&str, &str)| name.bytes().chain(value.bytes()).all(named);
+            assert!(label.is_none_or(|label| label.is_some_and(well_formed)), "{row:?}");
         }
     }
 

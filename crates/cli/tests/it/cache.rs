@@ -348,8 +348,9 @@ fn traces_of_caches_are_read_and_malformed_ones_named() {
     let middle = packed.len() / 2;
     packed[middle..middle + 64].fill(0x55);
     simulate(&packed, &usual).refused(&["gzip", "damaged"]);
+    // Options are refused before the trace is read.
+    simulate(&packed, &["32MiB,32MiB"]).refused(&["is given twice"]);
     let refused = |more: &[&str], part: &str| simulate(text.as_bytes(), more).refused(&[part]);
-    refused(&["32MiB,32MiB"], "is given twice");
     // A drive of so few blocks would have no spare ones.
     refused(&["64MiB", "--engine", "original"], "--size 64 MiB is too small");
     refused(&["1MiB"], "--size 1 MiB is too small");

@@ -134,7 +134,6 @@ impl Call {
     fn run(self, fs: &mut Fs<MemoryStore>, byte: u8) -> Result<(), FsError> {
         let new = |mode| NewFile { mode: mode | 0o755, uid: 0, gid: 0, rdev: 0, umask: 0 };
         let (dir, name) = place(fs, self.path())?;
-        let file = fs.lookup(dir, name);
         match self {
             Self::Create(_) => fs.make(dir, name, new(S_IFREG)).map(drop),
             Self::Mkdir(_) => fs.make(dir, name, new(S_IFDIR)).map(drop),
@@ -149,21 +148,32 @@ impl Call {
                 let from = place(fs, from)?;
                 fs.rename(from, (dir, name), how)
             }
-            Self::Write(_, offset, len) => fs.write(file?, offset, &vec![byte; len]),
+            Self::Write(_, offset, len) => {
+                let file = fs.lookup(dir, name)?;
+                fs.write(file, offset, &vec![byte; len])
+            }
             Self::Append(_, len) => {
-                let file = file?;
+                let file = fs.lookup(dir, name)?;
                 let end = fs.get_attr(file)?.size;
                 fs.write(file, end, &vec![byte; len])
             }
             Self::Truncate(_, size) => {
+                let file = fs.lookup(dir, name)?;
                 let set = SetAttr { size: Some(size), ..SetAttr::default() };
-                fs.set_attr(file?, set).map(drop)
+                fs.set_attr(file, set).map(drop)
             }
-            Self::Allocate(_, offset, len, how) => fs.allocate(file?, offset, len, how),
+            Self::Allocate(_, offset, len, how) => {
+                let file = fs.lookup(dir, name)?;
+                fs.allocate(file, offset, len, how)
+            }
             Self::SetXattr(_, len) => {
-                fs.set_xattr(file?, b"user.x", &vec![byte; len], SetXattr::Any)
+                let file = fs.lookup(dir, name)?;
+                fs.set_xattr(file, b"user.x", &vec![byte; len], SetXattr::Any)
             }
-            Self::RemoveXattr(_) => fs.remove_xattr(file?, b"user.x"),
+            Self::RemoveXattr(_) => {
+                let file = fs.lookup(dir, name)?;
+                fs.remove_xattr(file, b"user.x")
+            }
         }
     }
 }

@@ -41,7 +41,7 @@ impl Source {
             if spec.backend.is_some_and(|wanted| wanted != backend) {
                 continue;
             }
-            match run(backend, spec, disks, by_bio) {
+            match begin(backend, spec, disks, by_bio) {
                 Ok((running, live)) => {
                     return Ok((Self { running, backend, by_bio }, live, refused));
                 }
@@ -67,7 +67,8 @@ impl Source {
     }
 }
 
-fn run(
+/// Starts a backend; the error says why that does not work here.
+fn begin(
     backend: Backend,
     spec: &CaptureSpec,
     disks: &[Disk],

@@ -61,7 +61,7 @@ impl DeviceFile {
         self.field(path, &given.value, &given.origin);
     }
 
-    /// Adds the word of a setting.
+    /// Adds a setting as a string in quotation marks.
     pub fn word(&mut self, path: &'static str, given: &Given<&str>) {
         self.field(path, format!("\"{}\"", given.value), &given.origin);
     }

@@ -9,7 +9,7 @@ use super::{DriveSpec, DriveSpecError, bad};
 use crate::quantity;
 
 /// `[faults]`. A missing field has the value of the kind ([`FaultModel::of_kind`]).
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultSpec {
     /// `slc`, `mlc`, `tlc` or `qlc`.
@@ -62,7 +62,28 @@ impl FaultSpec {
     /// The faults of a new drive with cells of this kind.
     #[must_use]
     pub fn of_kind(kind: &str) -> Self {
-        Self { kind: kind.into(), ..Self::default() }
+        Self {
+            kind: kind.into(),
+            wear: 0,
+            retention: Nanos::ZERO,
+            factory_bad: None,
+            program_failure: None,
+            program_exponent: None,
+            erase_failure: None,
+            erase_exponent: None,
+            rber_fresh: None,
+            rber_wear: None,
+            rber_wear_exponent: None,
+            rber_year: None,
+            rber_year_wear_exponent: None,
+            rber_year_time_exponent: None,
+            page_factors: None,
+            codeword: None,
+            correctable_bits: None,
+            read_retries: None,
+            retry_factor: None,
+            slc: None,
+        }
     }
 
     /// The model for cells rated for `endurance` cycles; `None` if the kind is unknown or the

@@ -39,8 +39,8 @@ fn refused(text: &str, from: &str, to: &str, expected: &str) {
     assert!(message.contains(expected), "{message}");
 }
 
-/// Checks that `text` needs each of `fields`, the error of which `missing` has, and that the
-/// example, which has another mapping, refuses them.
+/// Checks that each of `fields` is required in `text` (`missing` gives the error without it), and
+/// is refused in the example, which has another mapping.
 fn belong_to_the_mapping(text: &str, fields: [&str; 3], missing: impl Fn(&str) -> String) {
     for field in fields {
         assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");

@@ -111,7 +111,7 @@ impl Harness {
         &self.drive
     }
 
-    /// Number of power cuts so far.
+    /// Number of power cuts of the drive so far, without those of a read-only drive.
     pub fn cuts(&self) -> u64 {
         self.cuts
     }
@@ -373,6 +373,7 @@ impl Harness {
             self.run(rng.below(most));
             self = self.cut(seed);
         }
+        self.run(400);
         self.fill();
         self.come_to_rest();
         if self.drive.read_only().is_none() {
@@ -387,7 +388,7 @@ impl Harness {
         let was_read_only = self.drive.read_only().is_some();
         let Self { drive, mut units, .. } = self;
         let drive = Drive::recover(drive.power_cut(seed), seed).unwrap();
-        let cuts = self.cuts + 1;
+        let cuts = self.cuts + u64::from(!was_read_only);
         drive.assert_consistent();
         assert!(!was_read_only || drive.read_only().is_some(), "a drive that writes again");
         for (lpn, unit) in units.iter_mut().enumerate() {

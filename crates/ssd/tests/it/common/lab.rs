@@ -139,12 +139,12 @@ pub fn try_serve(drive: &mut Drive, request: Request) -> Result<Completion, Subm
     Ok(done[0])
 }
 
-/// The same for a request of one unit.
+/// As [`try_serve`], for a request of one unit.
 pub fn one(drive: &mut Drive, op: HostOp, unit: u64) -> Completion {
     try_serve(drive, request(op, unit, 1)).unwrap()
 }
 
-/// The same. Returns the latency.
+/// As [`try_serve`]; returns the latency.
 pub fn serve(drive: &mut Drive, request: Request) -> Nanos {
     let done = try_serve(drive, request).unwrap();
     done.completed.since(done.submitted)

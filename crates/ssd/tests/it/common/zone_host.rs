@@ -25,6 +25,8 @@ struct Zone {
 
 pub struct ZoneHost {
     pub drive: Drive,
+    /// Its flash fails; else zones must not.
+    fails: bool,
     zones: Vec<Zone>,
     requests: u64,
     rng: Rng,
@@ -38,7 +40,9 @@ impl ZoneHost {
     pub fn new(device: DriveSpec, seed: u64) -> Option<Self> {
         let nand = Nand::with_content(device.geometry());
         let zones = device.zone_shape().expect("a zoned drive").count;
+        let fails = device.faults.is_some();
         Some(Self {
+            fails,
             drive: Drive::with_nand(device, nand, seed).ok()?,
             zones: vec![Zone::default(); zones as usize],
             requests: 0,
@@ -124,6 +128,7 @@ impl ZoneHost {
     fn complete(&mut self, done: &Completion) {
         let zone = (done.offset / UNIT / ZONE_UNITS) as usize;
         let state = self.state(zone);
+        assert!(self.fails || done.status == Status::Done, "flash that does not fail: {done:?}");
         let known = &mut self.zones[zone];
         match done.status {
             Status::Done => {}
@@ -214,6 +219,7 @@ impl ZoneHost {
         let info = self.drive.zone_info(number as u32).unwrap();
         let (is_empty, is_full) = (info.state == ZoneState::Empty, info.state == ZoneState::Full);
         let failed = matches!(info.state, ZoneState::ReadOnly | ZoneState::Offline);
+        assert!(self.fails || !failed, "flash that does not fail, zone {number}: {info:?}");
         let mut known = self.zones[number].clone();
         let lost = is_empty || info.state == ZoneState::Offline;
         if known.managed == Some(HostOp::ZoneReset) && lost {
