@@ -12,15 +12,23 @@ pub struct OverProvisioning {
     pub effective: f64,
 }
 
+fn no_spare(logical: u64, usable: u64) -> String {
+    if logical == 0 {
+        return "the drive has no logical unit: capacity is less than a mapping unit; raise it"
+            .into();
+    }
+    format!(
+        "the drive has {logical} logical units, but the flash can hold at most {usable} besides \
+         open and reserved blocks; lower capacity or add blocks"
+    )
+}
+
 /// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The host sees more than the flash can hold in addition to what cleaning needs.
-    #[error(
-        "the drive has {logical} logical units, but the flash can hold at most {usable} besides \
-         open and reserved blocks; lower capacity or add blocks"
-    )]
+    #[error("{}", no_spare(*logical, *usable))]
     NoSpare {
         /// Logical units.
         logical: u64,

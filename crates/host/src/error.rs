@@ -190,6 +190,7 @@ fn open_failure(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => {
             "no permission to open it; change its mode, or run as its owner".into()
         }
+        io::ErrorKind::InvalidData => "this is no text in UTF-8; name a text file".into(),
         _ => format!("cannot be opened: {error}"),
     }
 }
@@ -247,6 +248,10 @@ mod tests {
         check(
             HostError::Open { file: "a.txt".into(), source: io(io::ErrorKind::NotFound) },
             "a.txt: there is no such file; check the name",
+        );
+        check(
+            HostError::Open { file: "b".into(), source: io(io::ErrorKind::InvalidData) },
+            "b: this is no text in UTF-8; name a text file",
         );
         check(
             HostError::Write { file: "o".into(), source: io(io::ErrorKind::StorageFull) },

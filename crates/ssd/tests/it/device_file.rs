@@ -192,6 +192,7 @@ fn the_hybrid_fields_are_described_and_required() {
     check("channels = 4", "channels = 4\nsuperblock_dies = 4\nsuperblock_parity = true", "parity");
     check("free_blocks_high = 2", "free_blocks_high = 0", "free_blocks_high is 0");
     check("capacity = \"28GiB\"", "capacity = \"32GiB\"", "at most");
+    check("capacity = \"28GiB\"", "capacity = \"1B\"", "less than a mapping unit; raise it");
 }
 
 #[test]

@@ -66,6 +66,9 @@ pub enum FioError {
         what: String,
     },
     /// There is no job.
-    #[error("no job: give a job file, or --name=NAME and options such as --rw=randwrite")]
+    #[error(
+        "no job: give a job file with a section for each job, such as [job], or --name=NAME and \
+         options such as --rw=randwrite"
+    )]
     NoJob,
 }

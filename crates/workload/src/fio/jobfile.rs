@@ -299,7 +299,8 @@ mod tests {
         };
         check("--name=a --iodepht=4", "--iodepht: iodepht is no fio option (did you mean iodepth");
         check("--name=a -x", "-x: arguments are");
-        check("", "no job");
+        check("", "no job: give a job file with a section for each job");
+        check("[global]\nrw=read\n", "no job");
         assert_eq!(arguments("--rw=read").unwrap().0[0].name, "job");
         check("--name=a --rw", "--rw: rw needs a value");
     }
