@@ -112,10 +112,17 @@ python-environments:
 	  "index; install the Debian package python3-venv" >>$(PRISM_SKIPPED)
 
 # Every crate, random tests with an eighth of their seeds, without tests that repeat published
-# results, record real applications, or run a report for every sample. Of theory, `theory_fast`
-# stays.
-SLOW := reproduce:: unwritten:: atc09:: linkedin:: sfs:: theory::write_amplification capture:: \
-  stack:: readme:: report_hybrid:: report_samples::
+# results, record real applications, need valgrind, a browser, block devices or full disks, wait for
+# servers, damage every byte, or take a second and more while others of their kind stay. Of theory,
+# `theory_fast` stays; of the Python package, the tests that take least.
+SLOW := reproduce:: unwritten:: atc09:: linkedin:: sfs:: prism_ssd::graph prism_ssd::file \
+  prism_ssd::slabs theory::write_amplification contract_micro:: levels:: benches:: simulate::tests \
+  capture:: stack:: readme:: browser:: programs_run_under ffi_boundary::files \
+  a_block_device full_disk:: nearly_full:: fs_umount:: a_mount_is_refused the_benchmark_ fs::a_ \
+  options::with_ every_flipped_byte stay_within_their_memory on_flash:: the_folder_belongs \
+  prometheus_reads clients_of_the_figures many_clients_find hostile:: cache_operate:: \
+  cache_limits:: cache::s cache::random_kills open::tests what_cannot_be_a_state \
+  contract::every_rule contract::two report:: report_bad_input:: report_hybrid:: report_samples::
 
 test-fast:
 	@mkdir -p $(dir $(PRISM_SKIPPED)) && rm -f $(PRISM_SKIPPED)

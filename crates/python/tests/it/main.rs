@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use prism_testkit::skipped;
+use prism_testkit::{all_seeds, skipped};
+
+/// The files of the tests that take most of the time; `make test-fast` leaves them out.
+const LONG: [&str; 5] = ["arguments", "notebooks", "report", "sweep", "tables"];
 
 /// The root of the repository.
 fn root() -> &'static Path {
@@ -91,8 +94,14 @@ fn package_passes_its_tests() {
     let ini = ["-o", "cache_dir=/dev/null", "-n", "2", "--dist", "loadfile"];
     let mut arguments = vec!["-m", "pytest", "--import-mode=importlib", "python/tests"];
     arguments.extend(ini);
+    let ignored = LONG.map(|name| format!("--ignore=python/tests/test_{name}.py"));
+    if !all_seeds() {
+        arguments.extend(ignored.iter().map(String::as_str));
+    }
     thread::scope(|scope| {
-        scope.spawn(types);
+        if all_seeds() {
+            scope.spawn(types);
+        }
         run(&python, &package, &arguments);
     });
 }
