@@ -12,6 +12,7 @@ pub struct OverProvisioning {
     pub effective: f64,
 }
 
+/// The text of [`ConfigError::NoSpare`].
 fn no_spare(logical: u64, usable: u64) -> String {
     if logical == 0 {
         return "the drive has no logical unit: capacity is less than a mapping unit; raise it"

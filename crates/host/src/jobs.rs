@@ -66,6 +66,8 @@ pub fn run_on<T: Send>(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -76,5 +78,36 @@ mod tests {
             assert_eq!(run_on(threads, jobs(), |_| {}), expected);
         }
         assert!(run_on(2, Vec::<fn() -> u32>::new(), |_| {}).is_empty());
+    }
+
+    /// Threads of this process that have the name of this one, which those that it starts inherit.
+    fn named_alike() -> usize {
+        let name = |task: &str| fs::read(format!("/proc/self/task/{task}/comm")).ok();
+        let own = fs::read("/proc/thread-self/comm").unwrap();
+        let tasks = fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.map(|task| task.unwrap().file_name().into_string().unwrap());
+        names.filter(|task| name(task).as_ref() == Some(&own)).count()
+    }
+
+    /// A thread that starts while a job takes the last memory could not report that.
+    #[test]
+    fn jobs_begin_when_all_threads_have_started() {
+        for _ in 0..20 {
+            let counted = AtomicUsize::new(0);
+            let job = |place: usize| {
+                let counted = &counted;
+                move || match place {
+                    0 => counted.store(named_alike(), Ordering::SeqCst),
+                    // No thread ends before they are counted.
+                    _ => {
+                        while counted.load(Ordering::SeqCst) == 0 {
+                            thread::yield_now();
+                        }
+                    }
+                }
+            };
+            run_on(32, (0..32).map(job).collect(), |_| {});
+            assert_eq!(counted.into_inner(), 32);
+        }
     }
 }
